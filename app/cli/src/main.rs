@@ -1,0 +1,2 @@
+//! `audiocpp_cli`.
+fn main() {}

@@ -1,0 +1,2 @@
+//! `audiocpp_server`.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Whisper.
+#![forbid(unsafe_code)]

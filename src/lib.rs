@@ -1,0 +1,14 @@
+//! Open speech and audio models on CPU, NVIDIA, AMD, Vulkan and Metal through ggml.
+//!
+//! The house has six floors; a module imports only from the floors below it.
+//! See `docs/architecture.md` for the picture and the nouns.
+#![deny(unsafe_code)]
+
+pub mod audio;
+pub mod backend;
+pub mod engine;
+pub mod graph;
+pub mod nn;
+pub mod sampling;
+pub mod text;
+pub mod weights;

@@ -33,7 +33,10 @@ fn main() {
     println!("cargo:lib={}", lib.display());
     println!("cargo:include={}", source.join("include").display());
     println!("cargo:rustc-env=GGML_BUILD_LIB_DIR={}", lib.display());
-    println!("cargo:rustc-env=GGML_SOURCE_INCLUDE={}", source.join("include").display());
+    println!(
+        "cargo:rustc-env=GGML_SOURCE_INCLUDE={}",
+        source.join("include").display()
+    );
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=cmake");
 }
@@ -45,11 +48,16 @@ fn source_dir() -> PathBuf {
     if let Some(dir) = env::var_os("GGML_SOURCE_DIR") {
         return dir.into();
     }
-    let manifest = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"))
-        .join("Cargo.toml");
+    let manifest =
+        Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("Cargo.toml");
     let metadata = |extra: &[&str]| {
         Command::new(env::var_os("CARGO").expect("cargo sets it"))
-            .args(["metadata", "--format-version=1", "--locked", "--manifest-path"])
+            .args([
+                "metadata",
+                "--format-version=1",
+                "--locked",
+                "--manifest-path",
+            ])
             .arg(&manifest)
             .args(extra)
             .output()
@@ -57,7 +65,11 @@ fn source_dir() -> PathBuf {
     };
     // Offline first: after `cargo fetch` or `cargo vendor` the crate is already unpacked.
     let offline = metadata(&["--offline"]);
-    let found = if offline.status.success() { offline } else { metadata(&[]) };
+    let found = if offline.status.success() {
+        offline
+    } else {
+        metadata(&[])
+    };
     assert!(
         found.status.success(),
         "cargo metadata failed: {}",
@@ -82,11 +94,14 @@ fn configure(source: &Path, lists: &Path, build: &Path, statically: bool) {
     // anything else is not a name we know.
     let cpu = env::var("AUDIOCPP_CPU").unwrap_or_else(|_| "native".into());
     let cross = env::var("HOST") != env::var("TARGET");
-    let (native, all) = match (cpu.as_str(), statically, cross) {
-        ("native", _, false) => (true, false),
-        ("native", _, true) | ("baseline", _, _) => (false, false),
-        ("all", false, _) => (false, true),
-        ("all", true, _) => panic!("AUDIOCPP_CPU=all needs plugins: build without feature `static`"),
+    let (features, all) = match (cpu.as_str(), statically, cross) {
+        ("native", _, false) => (native_features(), false),
+        // ggml's own default: AVX2, FMA, F16C and BMI2 on x86-64.
+        ("native", _, true) | ("baseline", _, _) => (Vec::new(), false),
+        ("all", false, _) => (Vec::new(), true),
+        ("all", true, _) => {
+            panic!("AUDIOCPP_CPU=all needs plugins: build without feature `static`")
+        }
         _ => panic!("AUDIOCPP_CPU={cpu}: expected native, baseline or all"),
     };
     let on = |yes: bool| if yes { "ON" } else { "OFF" };
@@ -100,7 +115,8 @@ fn configure(source: &Path, lists: &Path, build: &Path, statically: bool) {
         ("CMAKE_BUILD_TYPE", "Release"),
         ("BUILD_SHARED_LIBS", on(!statically)),
         ("GGML_BACKEND_DL", on(!statically)),
-        ("GGML_NATIVE", on(native)),
+        // Refused by ggml for plugins; `native_features` names the instruction sets instead.
+        ("GGML_NATIVE", "OFF"),
         ("GGML_CPU_ALL_VARIANTS", on(all)),
         // Off outside llama.cpp by default; doubles the speed of f16 and f32 products.
         ("GGML_LLAMAFILE", "ON"),
@@ -113,7 +129,46 @@ fn configure(source: &Path, lists: &Path, build: &Path, statically: bool) {
     ] {
         cmake.arg(format!("-D{key}={value}"));
     }
+    for (key, present) in features {
+        cmake.arg(format!("-D{key}={}", on(present)));
+    }
     run(&mut cmake);
+}
+
+/// ggml's switch for each x86-64 instruction set, and whether the building machine has it.
+fn native_features() -> Vec<(&'static str, bool)> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let avx512 = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512cd")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl");
+        vec![
+            ("GGML_SSE42", is_x86_feature_detected!("sse4.2")),
+            ("GGML_AVX", is_x86_feature_detected!("avx")),
+            ("GGML_F16C", is_x86_feature_detected!("f16c")),
+            ("GGML_FMA", is_x86_feature_detected!("fma")),
+            ("GGML_BMI2", is_x86_feature_detected!("bmi2")),
+            ("GGML_AVX2", is_x86_feature_detected!("avx2")),
+            ("GGML_AVX_VNNI", is_x86_feature_detected!("avxvnni")),
+            ("GGML_AVX512", avx512),
+            (
+                "GGML_AVX512_VBMI",
+                avx512 && is_x86_feature_detected!("avx512vbmi"),
+            ),
+            (
+                "GGML_AVX512_VNNI",
+                avx512 && is_x86_feature_detected!("avx512vnni"),
+            ),
+            (
+                "GGML_AVX512_BF16",
+                avx512 && is_x86_feature_detected!("avx512bf16"),
+            ),
+        ]
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    Vec::new()
 }
 
 fn link(lib: &Path, statically: bool) {

@@ -18,7 +18,8 @@ fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let statically = env::var_os("CARGO_FEATURE_STATIC").is_some();
-    let build = out.join("build");
+    // One target folder may serve several checkouts; CMake refuses another checkout's cache.
+    let build = out.join(format!("build-{:016x}", hash(&here)));
 
     configure(&source, &here.join("cmake"), &build, statically);
     let jobs = env::var("NUM_JOBS").unwrap_or_else(|_| "2".into());
@@ -86,6 +87,13 @@ fn source_dir() -> PathBuf {
         .parent()
         .expect("a manifest lies in a folder")
         .join("llama.cpp/ggml")
+}
+
+fn hash(path: &Path) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn configure(source: &Path, lists: &Path, build: &Path, statically: bool) {

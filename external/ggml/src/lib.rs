@@ -1,4 +1,4 @@
-//! ggml 0.26: raw bindings.
+//! ggml 0.26: raw bindings, and safe loading of backend plugins.
 //!
 //! The functions are as ggml's headers declare them; `src/graph` of the root crate wraps them.
 #[allow(
@@ -10,6 +10,8 @@
 #[allow(clippy::all)]
 mod bindings;
 pub use bindings::*;
+
+pub mod plugins;
 
 /// Folder of the libraries and plugins that this build made; exists on the building machine only.
 pub const BUILD_LIB_DIR: &str = env!("GGML_BUILD_LIB_DIR");

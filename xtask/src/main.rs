@@ -1,2 +1,49 @@
 //! Development tasks: `cargo xtask <task>`.
-fn main() {}
+//!
+//! `setup` installs the build tools, `demo` goes from a fresh clone to a transcript, `test` runs
+//! every check, `bindings` regenerates ggml's bindings.
+
+mod bindings;
+mod docs;
+mod setup;
+mod sh;
+mod test;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Development tasks of audiocpp.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+struct Xtask {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install the tools the build needs, or say the exact command that does.
+    Setup(setup::Options),
+    /// Run every check: format, lints, unit, integration and real-model tests, documentation.
+    Test(test::Options),
+    /// Regenerate external/ggml/src/bindings.rs from ggml's headers.
+    Bindings(bindings::Options),
+    /// Check the documentation alone: rustdoc, relative links, documented commands.
+    Docs,
+}
+
+fn main() -> ExitCode {
+    let result = match Xtask::parse().task {
+        Task::Setup(options) => setup::run(&options),
+        Task::Test(options) => test::run(&options),
+        Task::Bindings(options) => bindings::run(&options),
+        Task::Docs => docs::run(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -6,8 +6,9 @@ use clap::Args;
 use serde_json::Value;
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 /// Options of `cargo xtask bindings`.
@@ -26,6 +27,8 @@ const CARRIER: &str = "llama-cpp-sys-2";
 /// What bindgen is asked for. Everything that lives in a CPU backend plugin is left out: with
 /// plugins it is reached through the backend registry, not by linking.
 const ARGS: &[&str] = &[
+    "--formatter=none",
+    "--no-doc-comments",
     "--use-core",
     "--merge-extern-blocks",
     "--no-prepend-enum-name",
@@ -51,8 +54,9 @@ pub fn run(options: &Options) -> Result<()> {
         .arg("-I")
         .arg(&include)
         .current_dir(&crate_dir);
-    let fresh = sh::capture(&mut command)
+    let raw = sh::capture(&mut command)
         .context("bindgen needs libclang: install it (Debian: apt-get install libclang-dev)")?;
+    let fresh = rustfmt(&raw)?;
     if !options.check {
         fs::write(&file, fresh)?;
         println!("wrote external/ggml/src/bindings.rs");
@@ -67,6 +71,30 @@ pub fn run(options: &Options) -> Result<()> {
     }
     println!("external/ggml/src/bindings.rs matches the headers");
     Ok(())
+}
+
+/// The text as `cargo fmt` leaves it.
+fn rustfmt(code: &str) -> Result<String> {
+    let mut child = Command::new("rustfmt")
+        .args(["--edition", "2024"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start rustfmt; add it with `rustup component add rustfmt`")?;
+    let mut input = child.stdin.take().expect("stdin is piped");
+    let output = std::thread::scope(|scope| {
+        // Written beside the reading, so that neither pipe can fill up and stall both.
+        let writer = scope.spawn(move || input.write_all(code.as_bytes()));
+        let output = child.wait_with_output();
+        writer
+            .join()
+            .expect("the writer does not panic")
+            .and(output)
+    })?;
+    if !output.status.success() {
+        bail!("rustfmt ended with {}", output.status);
+    }
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// bindgen of the wanted version: the one on the path, else one built into the target folder.
@@ -150,6 +178,11 @@ mod tests {
         assert_eq!(first_difference("a\nb", "a\nb\n"), None);
         assert_eq!(first_difference("a\nb", "a\nc"), Some((2, "b", "c")));
         assert_eq!(first_difference("a", "a\nb"), Some((2, "(end)", "b")));
+    }
+
+    #[test]
+    fn code_is_formatted_as_cargo_fmt_does() {
+        assert_eq!(rustfmt("pub   fn f ( ) { }").unwrap(), "pub fn f() {}\n");
     }
 
     #[test]

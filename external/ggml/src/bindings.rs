@@ -2842,53 +2842,6 @@ unsafe extern "C" {
         addr: *mut ::core::ffi::c_void,
     ) -> ggml_status;
     pub fn ggml_backend_view_init(tensor: *mut ggml_tensor) -> ggml_status;
-    pub fn ggml_numa_init(numa: ggml_numa_strategy);
-    pub fn ggml_is_numa() -> bool;
-    pub fn ggml_new_i32(ctx: *mut ggml_context, value: i32) -> *mut ggml_tensor;
-    pub fn ggml_new_f32(ctx: *mut ggml_context, value: f32) -> *mut ggml_tensor;
-    pub fn ggml_set_i32(tensor: *mut ggml_tensor, value: i32) -> *mut ggml_tensor;
-    pub fn ggml_set_f32(tensor: *mut ggml_tensor, value: f32) -> *mut ggml_tensor;
-    pub fn ggml_get_i32_1d(tensor: *const ggml_tensor, i: ::core::ffi::c_int) -> i32;
-    pub fn ggml_set_i32_1d(tensor: *const ggml_tensor, i: ::core::ffi::c_int, value: i32);
-    pub fn ggml_get_i32_nd(
-        tensor: *const ggml_tensor,
-        i0: ::core::ffi::c_int,
-        i1: ::core::ffi::c_int,
-        i2: ::core::ffi::c_int,
-        i3: ::core::ffi::c_int,
-    ) -> i32;
-    pub fn ggml_set_i32_nd(
-        tensor: *const ggml_tensor,
-        i0: ::core::ffi::c_int,
-        i1: ::core::ffi::c_int,
-        i2: ::core::ffi::c_int,
-        i3: ::core::ffi::c_int,
-        value: i32,
-    );
-    pub fn ggml_get_f32_1d(tensor: *const ggml_tensor, i: ::core::ffi::c_int) -> f32;
-    pub fn ggml_set_f32_1d(tensor: *const ggml_tensor, i: ::core::ffi::c_int, value: f32);
-    pub fn ggml_get_f32_nd(
-        tensor: *const ggml_tensor,
-        i0: ::core::ffi::c_int,
-        i1: ::core::ffi::c_int,
-        i2: ::core::ffi::c_int,
-        i3: ::core::ffi::c_int,
-    ) -> f32;
-    pub fn ggml_set_f32_nd(
-        tensor: *const ggml_tensor,
-        i0: ::core::ffi::c_int,
-        i1: ::core::ffi::c_int,
-        i2: ::core::ffi::c_int,
-        i3: ::core::ffi::c_int,
-        value: f32,
-    );
-    pub fn ggml_graph_plan(
-        cgraph: *const ggml_cgraph,
-        n_threads: ::core::ffi::c_int,
-        threadpool: *mut ggml_threadpool,
-    ) -> ggml_cplan;
-    pub fn ggml_get_type_traits_cpu(type_: ggml_type) -> *const ggml_type_traits_cpu;
-    pub fn ggml_backend_is_cpu(backend: ggml_backend_t) -> bool;
     pub fn gguf_init_empty() -> *mut gguf_context;
     pub fn gguf_init_from_file_ptr(file: *mut FILE, params: gguf_init_params) -> *mut gguf_context;
     pub fn gguf_init_from_file(

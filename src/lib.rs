@@ -12,3 +12,8 @@ pub mod nn;
 pub mod sampling;
 pub mod text;
 pub mod weights;
+
+/// The version of this library, with the commit that it was built from.
+pub fn version() -> &'static str {
+    concat!(env!("CARGO_PKG_VERSION"), " (", env!("AUDIOCPP_COMMIT"), ")")
+}

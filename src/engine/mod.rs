@@ -1,1 +1,30 @@
-//! (see docs/architecture.md)
+//! The engine: tasks, families of models, sessions, and where models come from.
+//!
+//! A program goes `Registry` → [`Family`] → [`Model`] → [`Session`] and then speaks the session's
+//! task trait. Requests, results, events and errors are serde types, so that the other side of
+//! the conversation may be another process.
+
+mod error;
+mod options;
+mod registry;
+mod request;
+mod run;
+mod suggest;
+mod task;
+mod threads;
+mod transcript;
+
+pub use error::{Error, ErrorClass, Result};
+pub use options::{OptionKind, OptionSpec, OptionValue, Options, Scope};
+pub use registry::{Family, FamilyInfo, LoadOptions, Model, ModelInfo, Registry, Session};
+pub use request::{
+    AlignRequest, ConvertRequest, DetectSpeechRequest, DiarizeRequest, GenerateRequest,
+    SeparateRequest, Sound, Span, Stem, SynthesizeRequest, TranscribeRequest, Turn,
+};
+pub use run::{CancelToken, Event, EventSink, RunContext, Unit};
+pub use suggest::{hint, nearest};
+pub use task::{
+    Align, Convert, DetectSpeech, Diarize, Generate, Separate, Synthesize, Task, Transcribe,
+};
+pub use threads::physical_cores;
+pub use transcript::{Segment, Transcript, Word};

@@ -1,0 +1,177 @@
+//! What tasks are asked, and what they give back; all of it crosses process borders.
+//!
+//! Sound travels beside a request, not in it, so that requests stay small.
+
+use serde::{Deserialize, Serialize};
+
+use super::options::Options;
+use crate::audio::Audio;
+
+/// A request for [`Transcribe`](super::Transcribe).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TranscribeRequest {
+    /// ISO 639 code of the speech; `None` lets the model find out.
+    pub language: Option<String>,
+    /// Write English whatever is spoken.
+    pub translate: bool,
+    /// Text that comes before the speech: names, spelling and style to follow.
+    pub prompt: Option<String>,
+    /// Give every word its times.
+    pub words: bool,
+    /// Sampling temperature, 0..1; `None` leaves the family's own schedule in force.
+    pub temperature: Option<f32>,
+    /// Hypotheses of beam search; 1 is greedy, `None` is the family's own choice.
+    pub beam_size: Option<usize>,
+    /// Seed of the sampler.
+    pub seed: Option<u64>,
+    /// The family's declared request options.
+    pub options: Options,
+}
+
+/// A request for [`Synthesize`](super::Synthesize): plain, cloned or designed voices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SynthesizeRequest {
+    /// What to say.
+    pub text: String,
+    /// ISO 639 code of the text; `None` is the model's own.
+    pub language: Option<String>,
+    /// One of the model's voices; `None` is its first.
+    pub voice: Option<String>,
+    /// A recording whose voice is to be copied.
+    pub reference: Option<Audio>,
+    /// The words of `reference`.
+    pub reference_text: Option<String>,
+    /// How to say it, or what voice to design.
+    pub instructions: Option<String>,
+    /// 1 is the model's own speed, 2 twice as fast.
+    pub speed: Option<f32>,
+    /// Seed of the sampler.
+    pub seed: Option<u64>,
+    /// The family's declared request options.
+    pub options: Options,
+}
+
+/// A request for [`DetectSpeech`](super::DetectSpeech).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DetectSpeechRequest {
+    /// The family's declared request options.
+    pub options: Options,
+}
+
+/// A request for [`Separate`](super::Separate).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SeparateRequest {
+    /// Stems to give back; empty is all of them.
+    pub stems: Vec<String>,
+    /// The family's declared request options.
+    pub options: Options,
+}
+
+/// A request for [`Convert`](super::Convert).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConvertRequest {
+    /// Seed of the sampler.
+    pub seed: Option<u64>,
+    /// The family's declared request options.
+    pub options: Options,
+}
+
+/// A request for [`Diarize`](super::Diarize).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiarizeRequest {
+    /// Fewest speakers to find.
+    pub min_speakers: Option<usize>,
+    /// Most speakers to find.
+    pub max_speakers: Option<usize>,
+    /// The family's declared request options.
+    pub options: Options,
+}
+
+/// A request for [`Align`](super::Align).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AlignRequest {
+    /// The words that are spoken.
+    pub text: String,
+    /// ISO 639 code of the text.
+    pub language: Option<String>,
+    /// The family's declared request options.
+    pub options: Options,
+}
+
+/// A request for [`Generate`](super::Generate).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GenerateRequest {
+    /// What it should sound like.
+    pub prompt: String,
+    /// Words to sing.
+    pub lyrics: Option<String>,
+    /// Length of the result in seconds.
+    pub duration: Option<f64>,
+    /// Seed of the sampler.
+    pub seed: Option<u64>,
+    /// The family's declared request options.
+    pub options: Options,
+}
+
+/// Sound that a model made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sound {
+    /// The samples with their own rate and channels.
+    pub audio: Audio,
+    /// What was ignored, repaired or left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A stretch of time in seconds from the start of the input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// Where it starts.
+    pub start: f64,
+    /// Where it ends, at least `start`.
+    pub end: f64,
+}
+
+/// One part of a separated mix.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stem {
+    /// `vocals`, `drums`, ...
+    pub name: String,
+    /// The samples.
+    pub audio: Audio,
+}
+
+/// A stretch of speech by one speaker.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Label that is the same in all turns of one speaker.
+    pub speaker: String,
+    /// When.
+    #[serde(flatten)]
+    pub span: Span,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::OptionValue;
+
+    #[test]
+    fn a_request_survives_json_and_refuses_unknown_fields() {
+        let mut request = TranscribeRequest { words: true, ..Default::default() };
+        request.options.set("patience", OptionValue::Float(2.0));
+        let json = serde_json::to_string(&request).unwrap();
+        assert_eq!(serde_json::from_str::<TranscribeRequest>(&json).unwrap(), request);
+        let sparse: TranscribeRequest = serde_json::from_str(r#"{"language":"de"}"#).unwrap();
+        assert_eq!(sparse.language.as_deref(), Some("de"));
+        assert!(serde_json::from_str::<TranscribeRequest>(r#"{"langauge":"de"}"#).is_err());
+    }
+}

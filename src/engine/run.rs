@@ -1,0 +1,168 @@
+//! The surroundings of one run: cancelling it, and hearing from it.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    error::{Error, Result},
+    transcript::Segment,
+};
+
+/// A flag that asks a run to stop; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// Asks every run that holds a clone to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a stop was asked for.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The unit that progress is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Seconds of sound.
+    Seconds,
+    /// Bytes of a file or a transfer.
+    Bytes,
+    /// Steps, tokens or other countable things.
+    Items,
+}
+
+/// Something that happened during a run; crosses process borders.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// `done` of `total` units of `stage`; `total` is absent while it is not known.
+    Progress {
+        /// What is being done, as a short lower-case phrase.
+        stage: String,
+        /// Units that are finished.
+        done: f64,
+        /// Units in all.
+        total: Option<f64>,
+        /// What is counted.
+        unit: Unit,
+    },
+    /// A segment of the transcript that will not change any more.
+    Segment(Segment),
+    /// Something the user should know that does not stop the run.
+    Warning {
+        /// One line.
+        message: String,
+    },
+}
+
+/// Takes events as they happen; called from the thread that runs the task.
+pub trait EventSink: Send + Sync {
+    /// Takes one event; must not block for long.
+    fn event(&self, event: Event);
+}
+
+impl<F: Fn(Event) + Send + Sync> EventSink for F {
+    fn event(&self, event: Event) {
+        self(event);
+    }
+}
+
+/// What a task is given beside its request: a cancel token and a place for events.
+#[derive(Clone, Default)]
+pub struct RunContext {
+    /// Stops the run when it is set.
+    pub cancel: CancelToken,
+    sink: Option<Arc<dyn EventSink>>,
+}
+
+impl RunContext {
+    /// A context that nobody listens to.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A context that sends its events to `sink`.
+    pub fn with_sink(cancel: CancelToken, sink: Arc<dyn EventSink>) -> Self {
+        RunContext { cancel, sink: Some(sink) }
+    }
+
+    /// An error of class `Cancelled` once the run was asked to stop; call it in every loop.
+    pub fn check(&self) -> Result<()> {
+        if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// Sends one event.
+    pub fn send(&self, event: Event) {
+        if let Some(sink) = &self.sink {
+            sink.event(event);
+        }
+    }
+
+    /// Reports `done` of `total` units of `stage`.
+    pub fn progress(&self, stage: &str, done: f64, total: Option<f64>, unit: Unit) {
+        if self.sink.is_some() {
+            self.send(Event::Progress { stage: stage.to_owned(), done, total, unit });
+        }
+    }
+
+    /// Reports something that does not stop the run.
+    pub fn warn(&self, message: impl Into<String>) {
+        self.send(Event::Warning { message: message.into() });
+    }
+}
+
+impl fmt::Debug for RunContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunContext")
+            .field("cancel", &self.cancel)
+            .field("listens", &self.sink.is_some())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::engine::error::ErrorClass;
+
+    #[test]
+    fn a_clone_of_the_token_cancels_the_run() {
+        let context = RunContext::new();
+        let token = context.cancel.clone();
+        assert!(context.check().is_ok());
+        token.cancel();
+        assert_eq!(context.check().unwrap_err().class, ErrorClass::Cancelled);
+    }
+
+    #[test]
+    fn events_arrive_in_order_and_survive_json() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let copy = seen.clone();
+        let sink = move |event: Event| copy.lock().unwrap().push(event);
+        let context = RunContext::with_sink(CancelToken::default(), Arc::new(sink));
+        context.progress("transcribe", 1.5, Some(3.0), Unit::Seconds);
+        context.warn("clipped");
+        let seen = seen.lock().unwrap();
+        assert_eq!(
+            serde_json::to_string(&*seen).unwrap(),
+            concat!(
+                r#"[{"type":"progress","stage":"transcribe","done":1.5,"total":3.0,"unit":"seconds"},"#,
+                r#"{"type":"warning","message":"clipped"}]"#
+            )
+        );
+    }
+}

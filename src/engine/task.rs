@@ -1,0 +1,192 @@
+//! The tasks: their names, and one small trait for each way of running them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    error::{Error, Result},
+    request::*,
+    run::RunContext,
+    suggest::hint,
+    transcript::Transcript,
+};
+use crate::audio::{Audio, AudioSource};
+
+/// What a model can be asked to do, under the names that commands and configs use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Speech recognition: sound to text.
+    Asr,
+    /// Speech synthesis: text to sound.
+    Tts,
+    /// Speech synthesis in the voice of a reference recording.
+    Clon,
+    /// Speech synthesis in a voice that a description asks for.
+    Vdes,
+    /// Voice activity: where there is speech.
+    Vad,
+    /// Source separation: one mix to several stems.
+    Sep,
+    /// Voice conversion: the same words in another voice.
+    Vc,
+    /// Singing voice conversion.
+    Svc,
+    /// Speech to speech.
+    S2s,
+    /// Diarization: who speaks when.
+    Diar,
+    /// Forced alignment: times for a known text.
+    Align,
+    /// Generation of music or sound from a description.
+    Gen,
+    /// Speaker embedding.
+    Spk,
+}
+
+impl Task {
+    /// All tasks, with the name and a phrase for help and errors.
+    pub const ALL: [(Task, &'static str, &'static str); 13] = [
+        (Task::Asr, "asr", "speech recognition"),
+        (Task::Tts, "tts", "speech synthesis"),
+        (Task::Clon, "clon", "voice cloning"),
+        (Task::Vdes, "vdes", "voice design"),
+        (Task::Vad, "vad", "voice activity detection"),
+        (Task::Sep, "sep", "source separation"),
+        (Task::Vc, "vc", "voice conversion"),
+        (Task::Svc, "svc", "singing voice conversion"),
+        (Task::S2s, "s2s", "speech to speech"),
+        (Task::Diar, "diar", "diarization"),
+        (Task::Align, "align", "forced alignment"),
+        (Task::Gen, "gen", "sound generation"),
+        (Task::Spk, "spk", "speaker embedding"),
+    ];
+
+    fn row(self) -> (Task, &'static str, &'static str) {
+        Task::ALL.into_iter().find(|row| row.0 == self).unwrap_or(Task::ALL[0])
+    }
+
+    /// The short name (`asr`).
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// What it is called in a sentence (`speech recognition`).
+    pub fn phrase(self) -> &'static str {
+        self.row().2
+    }
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for Task {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Task> {
+        Task::ALL.into_iter().find(|row| row.1 == text).map(|row| row.0).ok_or_else(|| {
+            let names = Task::ALL.iter().map(|row| row.1);
+            Error::unsupported(format!("there is no task `{text}`{}", hint(text, names)))
+        })
+    }
+}
+
+/// Turns speech into text.
+pub trait Transcribe: Send {
+    /// Reads `audio` to its end, at any rate and channel count, and gives back its words.
+    /// Finished segments are also sent as events.
+    fn transcribe(
+        &mut self,
+        request: &TranscribeRequest,
+        audio: &mut dyn AudioSource,
+        context: &RunContext,
+    ) -> Result<Transcript>;
+}
+
+/// Turns text into speech.
+pub trait Synthesize: Send {
+    /// Speaks the text of `request`; the model decides rate and channels of the result.
+    fn synthesize(&mut self, request: &SynthesizeRequest, context: &RunContext) -> Result<Sound>;
+}
+
+/// Finds speech.
+pub trait DetectSpeech: Send {
+    /// Reads `audio` to its end and gives back its stretches of speech, in order.
+    fn detect_speech(
+        &mut self,
+        request: &DetectSpeechRequest,
+        audio: &mut dyn AudioSource,
+        context: &RunContext,
+    ) -> Result<Vec<Span>>;
+}
+
+/// Splits a mix into stems.
+pub trait Separate: Send {
+    /// Gives back named stems, each as long as `audio`, with its rate and channels.
+    fn separate(
+        &mut self,
+        request: &SeparateRequest,
+        audio: &mut dyn AudioSource,
+        context: &RunContext,
+    ) -> Result<Vec<Stem>>;
+}
+
+/// Changes the voice of a recording.
+pub trait Convert: Send {
+    /// Gives back the words (or the song) of `audio` in the voice of `target`.
+    fn convert(
+        &mut self,
+        request: &ConvertRequest,
+        audio: &mut dyn AudioSource,
+        target: &Audio,
+        context: &RunContext,
+    ) -> Result<Sound>;
+}
+
+/// Says who speaks when.
+pub trait Diarize: Send {
+    /// Reads `audio` to its end and gives back the speakers' turns, in order of their start.
+    fn diarize(
+        &mut self,
+        request: &DiarizeRequest,
+        audio: &mut dyn AudioSource,
+        context: &RunContext,
+    ) -> Result<Vec<Turn>>;
+}
+
+/// Finds the times of known words.
+pub trait Align: Send {
+    /// Gives back the words of the request's text with their places in `audio`.
+    fn align(
+        &mut self,
+        request: &AlignRequest,
+        audio: &mut dyn AudioSource,
+        context: &RunContext,
+    ) -> Result<Transcript>;
+}
+
+/// Makes music or sound from a description.
+pub trait Generate: Send {
+    /// Gives back the sound that `request` describes.
+    fn generate(&mut self, request: &GenerateRequest, context: &RunContext) -> Result<Sound>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_agree_with_their_serialised_form_and_parse_back() {
+        for (task, name, _) in Task::ALL {
+            assert_eq!(serde_json::to_string(&task).unwrap(), format!("\"{name}\""));
+            assert_eq!(name.parse::<Task>().unwrap(), task);
+            assert_eq!(task.to_string(), name);
+        }
+        let error = "asrr".parse::<Task>().unwrap_err();
+        assert!(error.message.contains("did you mean `asr`"), "{error}");
+    }
+}

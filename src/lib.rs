@@ -15,5 +15,10 @@ pub mod weights;
 
 /// The version of this library, with the commit that it was built from.
 pub fn version() -> &'static str {
-    concat!(env!("CARGO_PKG_VERSION"), " (", env!("AUDIOCPP_COMMIT"), ")")
+    concat!(
+        env!("CARGO_PKG_VERSION"),
+        " (",
+        env!("AUDIOCPP_COMMIT"),
+        ")"
+    )
 }

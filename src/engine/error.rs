@@ -50,7 +50,10 @@ const OUTSIDE: [(ErrorClass, u8, u16); 9] = [
 
 impl ErrorClass {
     fn row(self) -> (ErrorClass, u8, u16) {
-        OUTSIDE.into_iter().find(|row| row.0 == self).unwrap_or((self, 1, 500))
+        OUTSIDE
+            .into_iter()
+            .find(|row| row.0 == self)
+            .unwrap_or((self, 1, 500))
     }
 
     /// The process exit code of a program that ends with this error.
@@ -81,7 +84,10 @@ pub struct Error {
 impl Error {
     /// An error of `class` with `message`.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Error { class, message: message.into() }
+        Error {
+            class,
+            message: message.into(),
+        }
     }
 
     /// An error of `class` whose message is `error` followed by its causes, on one line.
@@ -180,7 +186,11 @@ mod tests {
             ErrorClass::Internal,
         ];
         for class in classes {
-            assert_eq!(OUTSIDE.iter().filter(|row| row.0 == class).count(), 1, "{class:?}");
+            assert_eq!(
+                OUTSIDE.iter().filter(|row| row.0 == class).count(),
+                1,
+                "{class:?}"
+            );
             assert_ne!(class.exit_code(), 0, "{class:?}");
         }
         assert_eq!(ErrorClass::BadInput.http_status(), 400);
@@ -202,7 +212,10 @@ mod tests {
     fn errors_cross_processes_as_json() {
         let error = Error::not_found("model `x` is not installed");
         let json = serde_json::to_string(&error).unwrap();
-        assert_eq!(json, r#"{"class":"not_found","message":"model `x` is not installed"}"#);
+        assert_eq!(
+            json,
+            r#"{"class":"not_found","message":"model `x` is not installed"}"#
+        );
         assert_eq!(serde_json::from_str::<Error>(&json).unwrap(), error);
     }
 }

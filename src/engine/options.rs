@@ -168,7 +168,10 @@ impl Options {
                 )));
             };
             let key = key.trim();
-            let key = key.strip_prefix(family).and_then(|k| k.strip_prefix('.')).unwrap_or(key);
+            let key = key
+                .strip_prefix(family)
+                .and_then(|k| k.strip_prefix('.'))
+                .unwrap_or(key);
             let value = find(key, family, specs, scope)?.parse(text.trim())?;
             if let Some(earlier) = options.get(key)
                 && *earlier != value
@@ -207,7 +210,10 @@ fn find<'a>(
             spec.scope, spec.scope
         )));
     }
-    let names = specs.iter().filter(|spec| spec.scope == scope).map(|spec| spec.name);
+    let names = specs
+        .iter()
+        .filter(|spec| spec.scope == scope)
+        .map(|spec| spec.name);
     Err(Error::unsupported(format!(
         "{family} has no {scope} option `{key}`{}",
         hint(key, names)
@@ -248,7 +254,11 @@ impl OptionSpec {
             }
             _ => false,
         };
-        if good { Ok(()) } else { Err(self.refuse(&value.to_string())) }
+        if good {
+            Ok(())
+        } else {
+            Err(self.refuse(&value.to_string()))
+        }
     }
 
     fn refuse(&self, found: &str) -> Error {
@@ -259,7 +269,10 @@ impl OptionSpec {
             OptionKind::Text => "text".to_owned(),
             OptionKind::Choice { values } => format!("one of {}", values.join(", ")),
         };
-        Error::unsupported(format!("option `{}` is `{found}`, wanted {wanted}", self.name))
+        Error::unsupported(format!(
+            "option `{}` is `{found}`, wanted {wanted}",
+            self.name
+        ))
     }
 }
 
@@ -296,7 +309,9 @@ mod tests {
         OptionSpec {
             name: "kv_type",
             scope: Scope::Session,
-            kind: OptionKind::Choice { values: &["f16", "f32"] },
+            kind: OptionKind::Choice {
+                values: &["f16", "f32"],
+            },
             default: None,
             doc: "Type of the cache.",
         },

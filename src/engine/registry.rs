@@ -163,19 +163,26 @@ impl Registry {
     /// The family called `name` (`-` and `_` are alike), or an error that names the nearest.
     pub fn family(&self, name: &str) -> Result<&dyn Family> {
         let plain = |text: &str| text.replace('-', "_");
-        self.families().find(|family| plain(family.info().name) == plain(name)).ok_or_else(|| {
-            let names = self.families.iter().map(|family| family.info().name);
-            Error::unsupported(format!("there is no family `{name}`{}", hint(name, names)))
-        })
+        self.families()
+            .find(|family| plain(family.info().name) == plain(name))
+            .ok_or_else(|| {
+                let names = self.families.iter().map(|family| family.info().name);
+                Error::unsupported(format!("there is no family `{name}`{}", hint(name, names)))
+            })
     }
 
     /// An error unless some family does `task`.
     pub fn require_task(&self, task: Task) -> Result<()> {
-        if self.families().any(|family| family.info().tasks.contains(&task)) {
+        if self
+            .families()
+            .any(|family| family.info().tasks.contains(&task))
+        {
             return Ok(());
         }
         let phrase = task.phrase();
-        Err(Error::unsupported(format!("no family in this build does {phrase} (task `{task}`)")))
+        Err(Error::unsupported(format!(
+            "no family in this build does {phrase} (task `{task}`)"
+        )))
     }
 
     /// The family that reads the package at `path`: the one called `family`, or the first that
@@ -183,7 +190,10 @@ impl Registry {
     pub fn detect(&self, path: &Path, family: Option<&str>) -> Result<&dyn Family> {
         let named = family.map(|name| self.family(name)).transpose()?;
         if !path.exists() {
-            return Err(Error::not_found(format!("no model file or folder at {}", path.display())));
+            return Err(Error::not_found(format!(
+                "no model file or folder at {}",
+                path.display()
+            )));
         }
         let found = match named {
             Some(family) => Some(family).filter(|family| family.can_load(path)),
@@ -225,7 +235,11 @@ fn describe(path: &Path) -> String {
     names.sort();
     match names.len() {
         0 => "the folder is empty".into(),
-        n if n > 6 => format!("the folder has {} and {} more", names[..6].join(", "), n - 6),
+        n if n > 6 => format!(
+            "the folder has {} and {} more",
+            names[..6].join(", "),
+            n - 6
+        ),
         _ => format!("the folder has {}", names.join(", ")),
     }
 }
@@ -269,7 +283,10 @@ mod tests {
         assert!(error.message.contains("fake.bin"), "{error}");
 
         std::fs::write(folder.path().join("fake.bin"), b"x").unwrap();
-        assert_eq!(registry.detect(folder.path(), None).unwrap().info().name, "fake_net");
+        assert_eq!(
+            registry.detect(folder.path(), None).unwrap().info().name,
+            "fake_net"
+        );
         let missing = folder.path().join("nothing");
         let error = registry.detect(&missing, Some("fake_net")).err().unwrap();
         assert_eq!(error.class, ErrorClass::NotFound);

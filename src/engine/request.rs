@@ -166,10 +166,16 @@ mod tests {
 
     #[test]
     fn a_request_survives_json_and_refuses_unknown_fields() {
-        let mut request = TranscribeRequest { words: true, ..Default::default() };
+        let mut request = TranscribeRequest {
+            words: true,
+            ..Default::default()
+        };
         request.options.set("patience", OptionValue::Float(2.0));
         let json = serde_json::to_string(&request).unwrap();
-        assert_eq!(serde_json::from_str::<TranscribeRequest>(&json).unwrap(), request);
+        assert_eq!(
+            serde_json::from_str::<TranscribeRequest>(&json).unwrap(),
+            request
+        );
         let sparse: TranscribeRequest = serde_json::from_str(r#"{"language":"de"}"#).unwrap();
         assert_eq!(sparse.language.as_deref(), Some("de"));
         assert!(serde_json::from_str::<TranscribeRequest>(r#"{"langauge":"de"}"#).is_err());

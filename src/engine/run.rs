@@ -95,12 +95,19 @@ impl RunContext {
 
     /// A context that sends its events to `sink`.
     pub fn with_sink(cancel: CancelToken, sink: Arc<dyn EventSink>) -> Self {
-        RunContext { cancel, sink: Some(sink) }
+        RunContext {
+            cancel,
+            sink: Some(sink),
+        }
     }
 
     /// An error of class `Cancelled` once the run was asked to stop; call it in every loop.
     pub fn check(&self) -> Result<()> {
-        if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+        if self.cancel.is_cancelled() {
+            Err(Error::cancelled())
+        } else {
+            Ok(())
+        }
     }
 
     /// Sends one event.
@@ -113,13 +120,20 @@ impl RunContext {
     /// Reports `done` of `total` units of `stage`.
     pub fn progress(&self, stage: &str, done: f64, total: Option<f64>, unit: Unit) {
         if self.sink.is_some() {
-            self.send(Event::Progress { stage: stage.to_owned(), done, total, unit });
+            self.send(Event::Progress {
+                stage: stage.to_owned(),
+                done,
+                total,
+                unit,
+            });
         }
     }
 
     /// Reports something that does not stop the run.
     pub fn warn(&self, message: impl Into<String>) {
-        self.send(Event::Warning { message: message.into() });
+        self.send(Event::Warning {
+            message: message.into(),
+        });
     }
 }
 

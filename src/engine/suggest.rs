@@ -24,7 +24,11 @@ pub fn hint<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str> + Clone) 
         return format!("; did you mean `{name}`?");
     }
     let names: Vec<&str> = known.into_iter().collect();
-    if names.is_empty() { "; there are none".into() } else { format!("; known: {}", names.join(", ")) }
+    if names.is_empty() {
+        "; there are none".into()
+    } else {
+        format!("; known: {}", names.join(", "))
+    }
 }
 
 #[cfg(test)]

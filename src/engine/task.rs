@@ -64,7 +64,10 @@ impl Task {
     ];
 
     fn row(self) -> (Task, &'static str, &'static str) {
-        Task::ALL.into_iter().find(|row| row.0 == self).unwrap_or(Task::ALL[0])
+        Task::ALL
+            .into_iter()
+            .find(|row| row.0 == self)
+            .unwrap_or(Task::ALL[0])
     }
 
     /// The short name (`asr`).
@@ -88,10 +91,14 @@ impl std::str::FromStr for Task {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Task> {
-        Task::ALL.into_iter().find(|row| row.1 == text).map(|row| row.0).ok_or_else(|| {
-            let names = Task::ALL.iter().map(|row| row.1);
-            Error::unsupported(format!("there is no task `{text}`{}", hint(text, names)))
-        })
+        Task::ALL
+            .into_iter()
+            .find(|row| row.1 == text)
+            .map(|row| row.0)
+            .ok_or_else(|| {
+                let names = Task::ALL.iter().map(|row| row.1);
+                Error::unsupported(format!("there is no task `{text}`{}", hint(text, names)))
+            })
     }
 }
 

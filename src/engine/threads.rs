@@ -15,7 +15,9 @@ pub fn physical_cores() -> usize {
 /// Cores of the CPUs in this process's affinity mask, from `/proc` and `/sys`.
 fn linux_physical_cores() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     let mut cores = BTreeSet::new();
     for cpu in parse_cpu_list(list)? {
         let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");

@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Shorthand for results of this module.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why sound could not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum AudioError {
-    /// The bytes are not sound that can be decoded.
+pub enum Error {
+    /// A rate, channel count, length or shape that the operation cannot work with.
     #[error("{0}")]
-    BadInput(String),
-    /// The operating system refused a read.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Invalid(String),
 }
 
 /// A whole clip in memory.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Audio {
     /// Interleaved samples, nominally within -1..1.
     pub samples: Vec<f32>,
@@ -33,7 +33,7 @@ pub trait AudioSource: Send {
     /// Seconds, where the container says so; never trusted for allocation.
     fn duration_hint(&self) -> Option<f64>;
     /// Appends at most `max_frames` frames to `out` and returns how many; 0 is the end.
-    fn read(&mut self, out: &mut Vec<f32>, max_frames: usize) -> Result<usize, AudioError>;
+    fn read(&mut self, out: &mut Vec<f32>, max_frames: usize) -> Result<usize>;
     /// Takes the warnings gathered so far (damaged packets, replaced samples).
     fn warnings(&mut self) -> Vec<String>;
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audio::AudioError;
+use crate::audio;
 
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -162,8 +162,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl From<AudioError> for Error {
-    fn from(error: AudioError) -> Self {
+impl From<audio::Error> for Error {
+    fn from(error: audio::Error) -> Self {
         Error::from_error(ErrorClass::BadInput, &error)
     }
 }

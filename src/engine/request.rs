@@ -122,7 +122,7 @@ pub struct GenerateRequest {
 }
 
 /// Sound that a model made.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sound {
     /// The samples with their own rate and channels.
     pub audio: Audio,
@@ -141,7 +141,7 @@ pub struct Span {
 }
 
 /// One part of a separated mix.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stem {
     /// `vocals`, `drums`, ...
     pub name: String,

@@ -6,6 +6,7 @@
 
 mod error;
 mod options;
+pub mod package;
 mod registry;
 mod request;
 mod run;

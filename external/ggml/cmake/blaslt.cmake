@@ -1,0 +1,48 @@
+# The hipBLASLt route (../blaslt): ggml's GEMM calls go through hipBLASLt, without a change to
+# ggml. The same source builds against cuBLASLt, so that it can be tested on NVIDIA hardware.
+option(GGML_HIP_HIPBLASLT "HIP: send GEMM to hipBLASLt, hipBLAS as fallback" ON)
+option(GGML_CUDA_CUBLASLT "CUDA: the same route through cuBLASLt" OFF)
+
+set(BLASLT_DIR ${CMAKE_CURRENT_LIST_DIR}/../blaslt)
+
+# Adds the route to ggml's backend target, whose device sources are in `language`.
+function(audiocpp_add_blaslt target language)
+  target_sources(${target} PRIVATE
+    ${BLASLT_DIR}/context.cpp
+    ${BLASLT_DIR}/entry.cpp
+    ${BLASLT_DIR}/matmul.cpp
+    ${BLASLT_DIR}/plugin.cpp
+    ${BLASLT_DIR}/stats.cpp)
+  if(WIN32 AND language STREQUAL "HIP")
+    # There ggml compiles its sources as C++ with the HIP compiler; ours must not get the header.
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "\\.cu$")
+    set_property(SOURCE ${sources} TARGET_DIRECTORY ${target} APPEND_STRING PROPERTY
+      COMPILE_FLAGS " -include \"${BLASLT_DIR}/route.h\"")
+  else()
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANGUAGE:${language}>:SHELL:-include ${BLASLT_DIR}/route.h>")
+  endif()
+endfunction()
+
+set(AUDIOCPP_BLASLT OFF)
+if(TARGET ggml-hip AND GGML_HIP_HIPBLASLT)
+  find_package(hipblaslt QUIET)
+  if(hipblaslt_FOUND)
+    audiocpp_add_blaslt(ggml-hip HIP)
+    target_compile_definitions(ggml-hip PRIVATE $<$<COMPILE_LANGUAGE:CXX>:__HIP_PLATFORM_AMD__=1>)
+    target_link_libraries(ggml-hip PRIVATE roc::hipblaslt)
+    set(AUDIOCPP_BLASLT ON)
+  else()
+    message(WARNING "hipBLASLt was not found: GEMM goes through hipBLAS (rocBLAS) only, which has "
+      "no kernels for some GPUs (gfx1103 on Windows among them). Install hipblaslt's development "
+      "package, or set -DGGML_HIP_HIPBLASLT=OFF to say that this is meant.")
+  endif()
+endif()
+if(TARGET ggml-cuda AND GGML_CUDA_CUBLASLT)
+  find_package(CUDAToolkit REQUIRED)
+  audiocpp_add_blaslt(ggml-cuda CUDA)
+  target_link_libraries(ggml-cuda PRIVATE CUDA::cublasLt CUDA::cudart)
+  set(AUDIOCPP_BLASLT ON)
+endif()
+message(STATUS "GEMM through BLASLt: ${AUDIOCPP_BLASLT}")

@@ -40,6 +40,11 @@ fn main() {
     );
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=cmake");
+    // Sources outside this crate that the build takes in where they are present.
+    let stand_in = here.join("../../tests/stand_in");
+    if stand_in.is_dir() {
+        println!("cargo:rerun-if-changed={}", stand_in.display());
+    }
 }
 
 /// `GGML_SOURCE_DIR`, else `llama.cpp/ggml` inside the carrier crate, found through

@@ -2,13 +2,15 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <unistd.h>
 
 namespace stand_in {
 namespace {
 
 [[noreturn]] void refuse(const std::string & what, const std::string & value) {
     fprintf(stderr, "stand-in: %s: cannot understand '%s'\n", what.c_str(), value.c_str());
-    exit(96);
+    fflush(stderr);
+    _exit(96);   // not exit: settings may be half read, and exit handlers ask for them
 }
 
 std::string variable(const char * name) {

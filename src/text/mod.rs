@@ -1,1 +1,7 @@
-//! (see docs/architecture.md)
+//! Text: tokenizers, UTF-8 streaming.
+
+pub mod tokenizer;
+pub mod utf8;
+
+pub use tokenizer::{Tokenizer, TokenizerError};
+pub use utf8::Utf8Stream;

@@ -1,2 +1,8 @@
 //! Whisper.
 #![forbid(unsafe_code)]
+
+pub mod gates;
+pub mod languages;
+pub mod loop_guard;
+pub mod split;
+pub mod tokenizer;

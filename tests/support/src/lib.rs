@@ -1,0 +1,9 @@
+//! What the tests and benchmarks of several crates share: formula weights, speech with known
+//! words, word errors, expected tensors.
+//!
+//! It depends on no other crate of this workspace, so that every one of them can use it.
+
+pub mod expected;
+pub mod formula;
+pub mod speech;
+pub mod wer;

@@ -1,1 +1,46 @@
-//! (see docs/architecture.md)
+//! Safe ggml: devices, buffers, tensors and graphs.
+//!
+//! Shapes are written in the reader's order, `[batch, time, channel]`, the last axis contiguous.
+//! ggml writes the same shape backwards; the reversal happens here and nowhere else.
+//!
+//! A [`Graph`] is built once for a shape, allocated once and run many times:
+//!
+//! ```no_run
+//! # use audiocpp::graph::{DType, Device, Graph, GraphError};
+//! # fn main() -> Result<(), GraphError> {
+//! let device = Device::cpu(2)?;
+//! let mut graph = Graph::build(&device, |g| {
+//!     let x = g.input("x", DType::F32, &[3, 4]);
+//!     g.output("y", x.sqr().sum_last());
+//!     Ok(())
+//! })?;
+//! graph.write("x", &[1.0f32; 12])?;
+//! graph.compute()?;
+//! assert_eq!(graph.read::<f32>("y")?, [4.0, 4.0, 4.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Operators never panic. The first mistake (a shape that does not fit, say) is kept in the
+//! graph under construction, later operators do nothing, and [`Graph::build`] returns it.
+#![allow(unsafe_code)]
+
+mod attention;
+mod buffer;
+mod conv;
+mod device;
+mod dtype;
+mod error;
+mod ops;
+mod run;
+mod scope;
+mod shape;
+mod tensor;
+
+pub use buffer::{Buffer, BufferBuilder, DeviceTensor};
+pub use device::{Device, DeviceOptions};
+pub use dtype::{DType, Element};
+pub use error::GraphError;
+pub use run::Graph;
+pub use scope::Scope;
+pub use tensor::Tensor;

@@ -1,0 +1,332 @@
+//! Tensors that stay on a device between graphs: weights, caches, tables.
+
+use std::{
+    ffi::CString,
+    ptr::NonNull,
+    sync::Arc,
+};
+
+use ggml_sys as sys;
+
+use super::{DType, Device, Element, GraphError, device::Opened, shape::Shape};
+
+/// Device memory that holds a set of [`DeviceTensor`]s; freed with the last of them.
+#[derive(Clone)]
+pub struct Buffer(Arc<Memory>);
+
+struct Memory {
+    context: NonNull<sys::ggml_context>,
+    /// None only while the tensors are being declared.
+    memory: Option<NonNull<sys::ggml_backend_buffer>>,
+    device: Arc<Opened>,
+}
+
+// SAFETY: the tensors' descriptions are constant once allocated, and their contents are touched
+// only under the device's lock.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let _busy = self.device.lock();
+        // SAFETY: made by `BufferBuilder`, freed once; every user holds an `Arc` of this.
+        unsafe {
+            if let Some(memory) = self.memory {
+                sys::ggml_backend_buffer_free(memory.as_ptr());
+            }
+            sys::ggml_free(self.context.as_ptr());
+        }
+    }
+}
+
+/// A tensor that lives on a device, with its name, type and shape. Clones share the contents.
+#[derive(Clone)]
+pub struct DeviceTensor {
+    pub(super) tensor: NonNull<sys::ggml_tensor>,
+    name: Arc<str>,
+    dtype: DType,
+    shape: Shape,
+    memory: Arc<Memory>,
+}
+
+// SAFETY: see `Memory`.
+unsafe impl Send for DeviceTensor {}
+// SAFETY: see `Memory`.
+unsafe impl Sync for DeviceTensor {}
+
+/// A tensor that was declared but has no memory yet: an index into the builder's order.
+struct Declared {
+    tensor: NonNull<sys::ggml_tensor>,
+    name: Arc<str>,
+    dtype: DType,
+    shape: Shape,
+}
+
+/// Declares tensors, then gives all of them memory in one allocation.
+pub struct BufferBuilder {
+    memory: Memory,
+    declared: Vec<Declared>,
+    capacity: usize,
+    weights: bool,
+}
+
+impl BufferBuilder {
+    /// For up to `capacity` tensors of state that graphs read and write (caches, tables).
+    pub fn new(device: &Device, capacity: usize) -> BufferBuilder {
+        Self::with_usage(device, capacity, false)
+    }
+
+    /// For up to `capacity` weights, which graphs only read.
+    pub fn weights(device: &Device, capacity: usize) -> BufferBuilder {
+        Self::with_usage(device, capacity, true)
+    }
+
+    fn with_usage(device: &Device, capacity: usize, weights: bool) -> BufferBuilder {
+        let params = sys::ggml_init_params {
+            // SAFETY: returns a constant.
+            mem_size: (capacity + 1) * unsafe { sys::ggml_tensor_overhead() },
+            mem_buffer: std::ptr::null_mut(),
+            no_alloc: true,
+        };
+        // SAFETY: a context without memory of its own for tensor data; it returns null only for
+        // a failed malloc of this small size, where nothing can be done.
+        let context = NonNull::new(unsafe { sys::ggml_init(params) }).expect("malloc of a few KiB");
+        BufferBuilder {
+            memory: Memory {
+                context,
+                memory: None,
+                device: device.0.clone(),
+            },
+            declared: Vec::new(),
+            capacity,
+            weights,
+        }
+    }
+
+    /// Declares a tensor and returns its position in [`allocate`](Self::allocate)'s result.
+    ///
+    /// # Errors
+    /// [`GraphError::Tensor`] if ggml cannot hold this shape in this type, or if more tensors
+    /// are declared than announced.
+    pub fn declare(&mut self, name: &str, dtype: DType, shape: &[usize]) -> Result<usize, GraphError> {
+        let bad = |problem: String| GraphError::Tensor {
+            name: name.to_owned(),
+            problem,
+        };
+        let extents = Shape::new(shape)
+            .ok_or_else(|| bad(format!("shape {shape:?} has a zero, more than 4 axes or too many elements")))?;
+        let row = extents.ggml()[0] as usize;
+        if dtype.row_bytes(row).is_none() {
+            return Err(bad(format!(
+                "rows of {row} values do not fill the {}-value blocks of {dtype}",
+                dtype.block_len()
+            )));
+        }
+        if self.declared.len() == self.capacity {
+            return Err(bad(format!("only {} tensors were announced", self.capacity)));
+        }
+        // SAFETY: the context has room (checked above) and the shape is valid.
+        let tensor = unsafe {
+            let tensor = sys::ggml_new_tensor(
+                self.memory.context.as_ptr(),
+                dtype.id(),
+                extents.rank().max(1) as i32,
+                extents.ggml().as_ptr(),
+            );
+            if let Ok(text) = CString::new(name) {
+                sys::ggml_set_name(tensor, text.as_ptr());
+            }
+            NonNull::new(tensor).expect("ggml_new_tensor aborts rather than return null")
+        };
+        self.declared.push(Declared {
+            tensor,
+            name: name.into(),
+            dtype,
+            shape: extents,
+        });
+        Ok(self.declared.len() - 1)
+    }
+
+    /// Allocates all declared tensors, zero-filled, in the order of their declaration.
+    ///
+    /// # Errors
+    /// [`GraphError::OutOfMemory`].
+    pub fn allocate(mut self) -> Result<Vec<DeviceTensor>, GraphError> {
+        if self.declared.is_empty() {
+            return Ok(Vec::new());
+        }
+        let device = self.memory.device.clone();
+        let memory = {
+            let _busy = device.lock();
+            // SAFETY: the context holds unallocated tensors only; `main` is alive.
+            let memory = unsafe {
+                sys::ggml_backend_alloc_ctx_tensors(self.memory.context.as_ptr(), device.main.as_ptr())
+            };
+            let Some(memory) = NonNull::new(memory) else {
+                let bytes: usize = self.declared.iter().map(Declared::bytes).sum();
+                return Err(GraphError::OutOfMemory {
+                    device: device.name().to_owned(),
+                    what: if self.weights { "the weights" } else { "the model's state" }.into(),
+                    mib: bytes.div_ceil(1 << 20),
+                });
+            };
+            // SAFETY: a fresh buffer of this device.
+            unsafe {
+                if self.weights {
+                    sys::ggml_backend_buffer_set_usage(memory.as_ptr(), sys::GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+                } else {
+                    sys::ggml_backend_buffer_clear(memory.as_ptr(), 0);
+                }
+            }
+            memory
+        };
+        self.memory.memory = Some(memory);
+        let memory = Arc::new(self.memory);
+        Ok(self
+            .declared
+            .into_iter()
+            .map(|d| DeviceTensor {
+                tensor: d.tensor,
+                name: d.name,
+                dtype: d.dtype,
+                shape: d.shape,
+                memory: memory.clone(),
+            })
+            .collect())
+    }
+}
+
+impl Declared {
+    fn bytes(&self) -> usize {
+        // SAFETY: a live, described tensor.
+        unsafe { sys::ggml_nbytes(self.tensor.as_ptr()) }
+    }
+}
+
+impl DeviceTensor {
+    /// The name it was declared with.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How its values are stored.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Its extents in the reader's order.
+    pub fn shape(&self) -> &[usize] {
+        self.shape.as_slice()
+    }
+
+    /// Bytes it takes.
+    pub fn bytes(&self) -> usize {
+        // SAFETY: the description is constant and alive.
+        unsafe { sys::ggml_nbytes(self.tensor.as_ptr()) }
+    }
+
+    /// The memory it lives in.
+    pub fn buffer(&self) -> Buffer {
+        Buffer(self.memory.clone())
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.shape.rank()
+    }
+
+    /// Overwrites the whole tensor.
+    ///
+    /// # Errors
+    /// [`GraphError::Type`] or [`GraphError::Tensor`] if type or element count differ.
+    pub fn write<T: Element>(&self, values: &[T]) -> Result<(), GraphError> {
+        self.expect_type::<T>()?;
+        self.write_bytes(bytemuck::cast_slice(values))
+    }
+
+    /// Overwrites the whole tensor with bytes in its own storage type.
+    ///
+    /// # Errors
+    /// [`GraphError::Tensor`] if the size differs.
+    pub fn write_bytes(&self, bytes: &[u8]) -> Result<(), GraphError> {
+        if bytes.len() != self.bytes() {
+            return Err(self.problem(format!("{} bytes given, {} wanted", bytes.len(), self.bytes())));
+        }
+        let _busy = self.memory.device.lock();
+        // SAFETY: the tensor has memory of exactly this size, and the lock is held.
+        unsafe { sys::ggml_backend_tensor_set(self.tensor.as_ptr(), bytes.as_ptr().cast(), 0, bytes.len()) };
+        Ok(())
+    }
+
+    /// Overwrites `values.len()` elements from element `start` on, in storage order.
+    ///
+    /// # Errors
+    /// [`GraphError::Type`] or [`GraphError::Tensor`] if they do not fit.
+    pub fn write_at<T: Element>(&self, start: usize, values: &[T]) -> Result<(), GraphError> {
+        self.expect_type::<T>()?;
+        let end = start.checked_add(values.len()).filter(|&end| end <= self.shape.count());
+        if end.is_none() {
+            return Err(self.problem(format!(
+                "elements {start}..{start}+{} given, it has {}",
+                values.len(),
+                self.shape.count()
+            )));
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        let _busy = self.memory.device.lock();
+        // SAFETY: the range lies inside the tensor (checked above), and the lock is held.
+        unsafe {
+            sys::ggml_backend_tensor_set(
+                self.tensor.as_ptr(),
+                bytes.as_ptr().cast(),
+                start * size_of::<T>(),
+                bytes.len(),
+            );
+        }
+        Ok(())
+    }
+
+    /// The whole tensor, in storage order.
+    ///
+    /// # Errors
+    /// [`GraphError::Type`] if `T` is not its type.
+    pub fn read<T: Element>(&self) -> Result<Vec<T>, GraphError> {
+        self.expect_type::<T>()?;
+        let mut values = vec![T::zeroed(); self.shape.count()];
+        let _busy = self.memory.device.lock();
+        // SAFETY: `values` has the tensor's size, and the lock is held.
+        unsafe { sys::ggml_backend_tensor_get(self.tensor.as_ptr(), values.as_mut_ptr().cast(), 0, self.bytes()) };
+        Ok(values)
+    }
+
+    /// Sets every byte to zero.
+    pub fn clear(&self) {
+        let _busy = self.memory.device.lock();
+        // SAFETY: the range is the whole tensor, and the lock is held.
+        unsafe { sys::ggml_backend_tensor_memset(self.tensor.as_ptr(), 0, 0, self.bytes()) };
+    }
+
+    fn expect_type<T: Element>(&self) -> Result<(), GraphError> {
+        if T::DTYPE == self.dtype {
+            return Ok(());
+        }
+        Err(GraphError::Type {
+            name: self.name.to_string(),
+            found: self.dtype,
+            wanted: T::DTYPE,
+        })
+    }
+
+    fn problem(&self, problem: String) -> GraphError {
+        GraphError::Tensor {
+            name: self.name.to_string(),
+            problem,
+        }
+    }
+}
+
+impl std::fmt::Debug for DeviceTensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.name, self.dtype, self.shape)
+    }
+}

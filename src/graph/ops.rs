@@ -1,0 +1,354 @@
+//! Arithmetic, activations, normalisations, reductions, products and look-ups.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use ggml_sys as sys;
+
+use super::{DType, DeviceTensor, Scope, Tensor};
+
+type Binary =
+    unsafe extern "C" fn(*mut sys::ggml_context, *mut sys::ggml_tensor, *mut sys::ggml_tensor) -> *mut sys::ggml_tensor;
+
+fn binary<'g>(op: &'static str, a: Tensor<'g>, b: Tensor<'g>, make: Binary) -> Tensor<'g> {
+    let float = |t: Tensor| matches!(t.dtype(), DType::F32 | DType::F16 | DType::BF16);
+    if !a.extents().takes(&b.extents()) || !float(a) || !float(b) {
+        return a.scope.mistake(op, format!("{a:?} and {b:?}"));
+    }
+    // SAFETY: float types, and `b` broadcasts to `a`.
+    a.scope.emit(a.rank(), |ctx| unsafe { make(ctx, a.ptr.as_ptr(), b.ptr.as_ptr()) })
+}
+
+/// For an operator that may exchange its sides, the larger one first, as ggml wants.
+fn larger_first<'g>(a: Tensor<'g>, b: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    if a.extents().takes(&b.extents()) { (a, b) } else { (b, a) }
+}
+
+impl<'g> Add for Tensor<'g> {
+    type Output = Tensor<'g>;
+    fn add(self, other: Tensor<'g>) -> Tensor<'g> {
+        let (a, b) = larger_first(self, other);
+        binary("add", a, b, sys::ggml_add)
+    }
+}
+
+impl<'g> Mul for Tensor<'g> {
+    type Output = Tensor<'g>;
+    fn mul(self, other: Tensor<'g>) -> Tensor<'g> {
+        let (a, b) = larger_first(self, other);
+        binary("mul", a, b, sys::ggml_mul)
+    }
+}
+
+impl<'g> Sub for Tensor<'g> {
+    type Output = Tensor<'g>;
+    fn sub(self, other: Tensor<'g>) -> Tensor<'g> {
+        if self.extents().takes(&other.extents()) {
+            return binary("sub", self, other, sys::ggml_sub);
+        }
+        -binary("sub", other, self, sys::ggml_sub)
+    }
+}
+
+impl<'g> Div for Tensor<'g> {
+    type Output = Tensor<'g>;
+    fn div(self, other: Tensor<'g>) -> Tensor<'g> {
+        binary("div", self, other, sys::ggml_div)
+    }
+}
+
+impl<'g> Neg for Tensor<'g> {
+    type Output = Tensor<'g>;
+    fn neg(self) -> Tensor<'g> {
+        self.scale(-1.0)
+    }
+}
+
+impl<'g> Add<f32> for Tensor<'g> {
+    type Output = Tensor<'g>;
+    fn add(self, value: f32) -> Tensor<'g> {
+        self.scale_add(1.0, value)
+    }
+}
+
+impl<'g> Mul<f32> for Tensor<'g> {
+    type Output = Tensor<'g>;
+    fn mul(self, factor: f32) -> Tensor<'g> {
+        self.scale(factor)
+    }
+}
+
+/// A stored tensor beside a graph tensor stands for itself: `x + &bias`, `x * &gain`.
+impl<'g> Add<&DeviceTensor> for Tensor<'g> {
+    type Output = Tensor<'g>;
+    fn add(self, stored: &DeviceTensor) -> Tensor<'g> {
+        self + self.scope.stored(stored)
+    }
+}
+
+impl<'g> Mul<&DeviceTensor> for Tensor<'g> {
+    type Output = Tensor<'g>;
+    fn mul(self, stored: &DeviceTensor) -> Tensor<'g> {
+        self * self.scope.stored(stored)
+    }
+}
+
+macro_rules! elementwise {
+    ($($(#[$doc:meta])* $name:ident = $ggml:ident;)*) => {
+        impl<'g> Tensor<'g> {
+            $($(#[$doc])* pub fn $name(self) -> Tensor<'g> { self.f32_unary(stringify!($name), sys::$ggml) })*
+        }
+    };
+}
+
+elementwise! {
+    /// Square of each value.
+    sqr = ggml_sqr;
+    /// Square root of each value.
+    sqrt = ggml_sqrt;
+    /// Natural logarithm of each value.
+    log = ggml_log;
+    /// Exponential of each value.
+    exp = ggml_exp;
+    /// Sine of each value.
+    sin = ggml_sin;
+    /// Cosine of each value.
+    cos = ggml_cos;
+    /// Absolute value of each value.
+    abs = ggml_abs;
+    /// Hyperbolic tangent of each value.
+    tanh = ggml_tanh;
+    /// Logistic function of each value.
+    sigmoid = ggml_sigmoid;
+    /// max(x, 0).
+    relu = ggml_relu;
+    /// x for x > 0, else exp(x) - 1.
+    elu = ggml_elu;
+    /// x sigmoid(x), also called swish.
+    silu = ggml_silu;
+    /// GELU in its exact form, with the error function.
+    gelu = ggml_gelu_erf;
+    /// GELU in its tanh approximation.
+    gelu_tanh = ggml_gelu;
+    /// log(1 + exp(x)).
+    softplus = ggml_softplus;
+    /// Sum over the last axis, which stays with extent one.
+    sum_last = ggml_sum_rows;
+    /// Mean over the last axis, which stays with extent one.
+    mean_last = ggml_mean;
+    /// Running sum along the last axis.
+    cumsum = ggml_cumsum;
+}
+
+impl<'g> Tensor<'g> {
+    fn f32_unary(
+        self,
+        op: &'static str,
+        make: unsafe extern "C" fn(*mut sys::ggml_context, *mut sys::ggml_tensor) -> *mut sys::ggml_tensor,
+    ) -> Tensor<'g> {
+        if self.dtype() != DType::F32 {
+            return self.scope.mistake(op, format!("takes f32, found {self:?}"));
+        }
+        let mut result = self.contiguous().unary(make);
+        result.rank = self.rank;
+        result
+    }
+
+    /// Each value times `factor`.
+    pub fn scale(self, factor: f32) -> Tensor<'g> {
+        self.scale_add(factor, 0.0)
+    }
+
+    /// Each value times `factor`, plus `offset`.
+    pub fn scale_add(self, factor: f32, offset: f32) -> Tensor<'g> {
+        if self.dtype() != DType::F32 {
+            return self.scope.mistake("scale_add", format!("takes f32, found {self:?}"));
+        }
+        let x = self.contiguous();
+        // SAFETY: f32 and packed.
+        self.scope
+            .emit(self.rank(), |ctx| unsafe { sys::ggml_scale_bias(ctx, x.ptr.as_ptr(), factor, offset) })
+    }
+
+    /// x for x > 0, else `slope` x. Written with operators that use every thread.
+    pub fn leaky_relu(self, slope: f32) -> Tensor<'g> {
+        self.relu().scale(1.0 - slope) + self.scale(slope)
+    }
+
+    /// Each value moved into `low ..= high`.
+    pub fn clamp(self, low: f32, high: f32) -> Tensor<'g> {
+        if self.dtype() != DType::F32 || low.is_nan() || high.is_nan() || low > high {
+            return self.scope.mistake("clamp", format!("{self:?} to {low}..={high}"));
+        }
+        let x = self.contiguous();
+        // ggml clamps in place where it may; a copy keeps `self` usable.
+        // SAFETY: f32 and packed.
+        self.scope.emit(self.rank(), |ctx| unsafe {
+            let copy = sys::ggml_cont(ctx, x.ptr.as_ptr());
+            sys::ggml_clamp(ctx, copy, low, high)
+        })
+    }
+
+    /// Softmax over the last axis of `scale` x, plus `mask` `[.., query, key]` where given.
+    pub fn softmax(self, scale: f32, mask: Option<Tensor<'g>>) -> Tensor<'g> {
+        let x = self.contiguous();
+        if let Some(m) = mask {
+            let (a, b) = (self.ne(), m.ne());
+            let fits = b[0] == a[0] && b[1] == a[1] && a[2] % b[2] == 0 && a[3] % b[3] == 0;
+            if !fits || !matches!(m.dtype(), DType::F16 | DType::F32) || !m.is_contiguous() {
+                return self.scope.mistake("softmax", format!("{self:?} with mask {m:?}"));
+            }
+        }
+        if self.dtype() != DType::F32 {
+            return self.scope.mistake("softmax", format!("takes f32, found {self:?}"));
+        }
+        let mask = mask.map_or(std::ptr::null_mut(), |m| m.ptr.as_ptr());
+        // SAFETY: packed f32, and a mask that ggml accepts.
+        self.scope.emit(self.rank(), |ctx| unsafe {
+            sys::ggml_soft_max_ext(ctx, x.ptr.as_ptr(), mask, scale, 0.0)
+        })
+    }
+
+    /// (x - mean) / sqrt(variance + eps) over the last axis.
+    pub fn norm(self, eps: f32) -> Tensor<'g> {
+        self.normed("norm", eps, sys::ggml_norm)
+    }
+
+    /// x / sqrt(mean of squares + eps) over the last axis.
+    pub fn rms_norm(self, eps: f32) -> Tensor<'g> {
+        self.normed("rms_norm", eps, sys::ggml_rms_norm)
+    }
+
+    fn normed(
+        self,
+        op: &'static str,
+        eps: f32,
+        make: unsafe extern "C" fn(*mut sys::ggml_context, *mut sys::ggml_tensor, f32) -> *mut sys::ggml_tensor,
+    ) -> Tensor<'g> {
+        if self.dtype() != DType::F32 || !eps.is_finite() || eps < 0.0 {
+            return self.scope.mistake(op, format!("takes f32 and a small eps, found {self:?}, {eps}"));
+        }
+        let x = self.contiguous();
+        // SAFETY: packed f32 rows and a non-negative eps.
+        self.scope.emit(self.rank(), |ctx| unsafe { make(ctx, x.ptr.as_ptr(), eps) })
+    }
+
+    /// Layer normalisation over the last axis with gain and bias.
+    pub fn layer_norm(self, gain: &DeviceTensor, bias: &DeviceTensor, eps: f32) -> Tensor<'g> {
+        self.norm(eps) * gain + bias
+    }
+
+    /// Group normalisation of `[batch, channel, time]` (or `[channel, time]`): each of `groups`
+    /// runs of channels is normalised over its channels and all of time.
+    pub fn group_norm(self, groups: usize, eps: f32) -> Tensor<'g> {
+        let shape = self.shape();
+        let (batch, channels, time) = match shape[..] {
+            [c, t] => (1, c, t),
+            [b, c, t] => (b, c, t),
+            _ => return self.scope.mistake("group_norm", format!("takes [batch, channel, time], found {self:?}")),
+        };
+        if groups == 0 || channels % groups != 0 {
+            return self.scope.mistake("group_norm", format!("{channels} channels in {groups} groups"));
+        }
+        self.reshape(&[batch, groups, channels / groups * time]).norm(eps).reshape(&shape)
+    }
+
+    /// Position of the largest value of each row of a matrix `[rows, n]` -> i32 `[rows]`.
+    pub fn argmax(self) -> Tensor<'g> {
+        let rows = self.extents();
+        if rows.rank() != 2 || self.dtype() != DType::F32 {
+            return self.scope.mistake("argmax", format!("takes f32 [rows, n], found {self:?}"));
+        }
+        let x = self.contiguous();
+        // SAFETY: a packed f32 matrix.
+        self.scope.emit(1, |ctx| unsafe { sys::ggml_argmax(ctx, x.ptr.as_ptr()) })
+    }
+
+    /// The product with a transposed matrix: `[.., m, k]` and `[.., n, k]` -> `[.., m, n]`. The
+    /// other side's leading axes broadcast.
+    pub fn matmul_t(self, other: Tensor<'g>) -> Tensor<'g> {
+        let (a, b) = (self.ne(), other.ne());
+        let fits = self.rank() >= 1
+            && self.rank() >= other.rank()
+            && a[0] == b[0]
+            && a[2] % b[2] == 0
+            && a[3] % b[3] == 0
+            && self.dtype() == DType::F32
+            && !matches!(other.dtype(), DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F64);
+        if !fits {
+            return self.scope.mistake("matmul_t", format!("{self:?} and {other:?}"));
+        }
+        let step = |t: Tensor| t.nb()[0] == t.dtype().block_bytes();
+        let x = if step(self) { self } else { self.contiguous() };
+        // ggml refuses a transposed left side; rows must be packed and ascending.
+        let w = if step(other) && other.nb()[0] <= other.nb()[1] { other } else { other.contiguous() };
+        let exact = self.scope.exact();
+        // SAFETY: inner extents agree, leading ones broadcast, rows are packed.
+        self.scope.emit(self.rank().max(2), |ctx| unsafe {
+            let product = sys::ggml_mul_mat(ctx, w.ptr.as_ptr(), x.ptr.as_ptr());
+            if exact {
+                sys::ggml_prec_set_acc(product, sys::GGML_PREC_F32);
+            }
+            product
+        })
+    }
+
+    /// The product `[.., m, k]` and `[.., k, n]` -> `[.., m, n]`; the right side is transposed in
+    /// memory first.
+    pub fn matmul(self, other: Tensor<'g>) -> Tensor<'g> {
+        self.matmul_t(other.transpose().contiguous())
+    }
+
+    /// A linear layer: `[.., in]` by a weight `[out, in]` (+ bias `[out]`) -> `[.., out]`.
+    pub fn linear(self, weight: &DeviceTensor, bias: Option<&DeviceTensor>) -> Tensor<'g> {
+        if weight.shape().len() != 2 {
+            return self.scope.mistake("linear", format!("weight {weight:?} is no matrix"));
+        }
+        let y = self.matmul_t(self.scope.stored(weight));
+        match bias {
+            Some(bias) => y + bias,
+            None => y,
+        }
+    }
+
+    /// Rows of a table `[rows, width]` at the positions in this i32 `[n]` -> f32 `[n, width]`.
+    pub fn look_up(self, table: Tensor<'g>) -> Tensor<'g> {
+        if self.dtype() != DType::I32 || self.rank() != 1 || table.rank() != 2 {
+            return self.scope.mistake("look_up", format!("{self:?} in {table:?}"));
+        }
+        // SAFETY: an i32 vector of positions into a matrix.
+        self.scope.emit(2, |ctx| unsafe { sys::ggml_get_rows(ctx, table.ptr.as_ptr(), self.ptr.as_ptr()) })
+    }
+
+    /// a sigmoid(b), silu(a) b and their kin, where the last axis holds a then b.
+    pub fn glu(self, kind: Glu) -> Tensor<'g> {
+        let [a, b] = self.split::<2>(-1);
+        match kind {
+            Glu::Sigmoid => a.contiguous() * b.sigmoid(),
+            Glu::Silu => a.silu() * b.contiguous(),
+            Glu::Gelu => a.gelu() * b.contiguous(),
+        }
+    }
+}
+
+/// The gate of [`Tensor::glu`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glu {
+    /// a sigmoid(b): the original gated linear unit.
+    Sigmoid,
+    /// silu(a) b: SwiGLU.
+    Silu,
+    /// gelu(a) b: GEGLU.
+    Gelu,
+}
+
+impl Scope {
+    /// `start, start + 1, ..` as f32 `[n]`.
+    pub fn arange(&self, start: usize, n: usize) -> Tensor<'_> {
+        let end = start.checked_add(n).filter(|&end| n > 0 && end <= 1 << 24);
+        let Some(end) = end else {
+            return self.mistake("arange", format!("{n} values from {start}; f32 counts to 2^24"));
+        };
+        // SAFETY: a positive number of steps.
+        self.emit(1, |ctx| unsafe { sys::ggml_arange(ctx, start as f32, end as f32, 1.0) })
+    }
+}

@@ -1,0 +1,246 @@
+//! A graph under construction.
+
+use std::{
+    cell::{Cell, RefCell},
+    ffi::CString,
+    ptr::NonNull,
+};
+
+use ggml_sys as sys;
+
+use super::{
+    DType, DeviceTensor, GraphError, Tensor,
+    buffer::Buffer,
+    shape::Shape,
+};
+
+/// Room kept for the helper tensors of one operator (casts, copies, views).
+const PER_OPERATOR: usize = 16;
+
+/// Where a graph is described: makes inputs, names outputs, holds the first mistake.
+pub struct Scope {
+    pub(super) context: NonNull<sys::ggml_context>,
+    pub(super) graph: NonNull<sys::ggml_cgraph>,
+    capacity: usize,
+    placeholder: NonNull<sys::ggml_tensor>,
+    error: RefCell<Option<GraphError>>,
+    pub(super) overflow: Cell<bool>,
+    pub(super) inputs: RefCell<Vec<Port>>,
+    pub(super) outputs: RefCell<Vec<Port>>,
+    pub(super) kept: RefCell<Vec<Buffer>>,
+    pub(super) exact: bool,
+}
+
+/// A named input or output.
+pub(super) struct Port {
+    pub(super) name: String,
+    pub(super) tensor: NonNull<sys::ggml_tensor>,
+    pub(super) dtype: DType,
+    pub(super) shape: Shape,
+}
+
+impl Scope {
+    /// With room for `capacity` tensors.
+    pub(super) fn new(capacity: usize, exact: bool) -> Scope {
+        // SAFETY: the context is sized for `capacity` tensors and one graph of that size; with
+        // `no_alloc` it holds descriptions only.
+        unsafe {
+            let params = sys::ggml_init_params {
+                mem_size: (capacity + 1) * sys::ggml_tensor_overhead()
+                    + sys::ggml_graph_overhead_custom(capacity, false),
+                mem_buffer: std::ptr::null_mut(),
+                no_alloc: true,
+            };
+            let context = NonNull::new(sys::ggml_init(params)).expect("malloc of a graph's description");
+            let graph = sys::ggml_new_graph_custom(context.as_ptr(), capacity, false);
+            let placeholder = sys::ggml_new_tensor_1d(context.as_ptr(), sys::GGML_TYPE_F32, 1);
+            Scope {
+                context,
+                graph: NonNull::new(graph).expect("the context has room for it"),
+                capacity,
+                placeholder: NonNull::new(placeholder).expect("the context has room for it"),
+                error: RefCell::default(),
+                overflow: Cell::new(false),
+                inputs: RefCell::default(),
+                outputs: RefCell::default(),
+                kept: RefCell::default(),
+                exact,
+            }
+        }
+    }
+
+    /// A tensor that is written before each run. Its contents do not survive the run.
+    pub fn input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'_> {
+        let Some(extents) = Shape::new(shape) else {
+            return self.fail(GraphError::Tensor {
+                name: name.to_owned(),
+                problem: format!("shape {shape:?} has a zero, more than 4 axes or too many elements"),
+            });
+        };
+        let tensor = self.emit(extents.rank(), |ctx| {
+            // SAFETY: `emit` gives a context with room; the shape is valid.
+            unsafe {
+                let t = sys::ggml_new_tensor(ctx, dtype.id(), extents.rank().max(1) as i32, extents.ggml().as_ptr());
+                sys::ggml_set_input(t);
+                t
+            }
+        });
+        if !self.failed() {
+            self.label(tensor.ptr, name);
+            self.inputs.borrow_mut().push(Port {
+                name: name.to_owned(),
+                tensor: tensor.ptr,
+                dtype,
+                shape: extents,
+            });
+        }
+        tensor
+    }
+
+    /// A tensor that is read after each run.
+    pub fn output(&self, name: &str, tensor: Tensor<'_>) {
+        if self.failed() {
+            return;
+        }
+        let tensor = tensor.contiguous();
+        if self.failed() {
+            return;
+        }
+        // SAFETY: a live tensor of this graph; the graph has room for every tensor of the context.
+        unsafe {
+            sys::ggml_set_output(tensor.ptr.as_ptr());
+            sys::ggml_build_forward_expand(self.graph.as_ptr(), tensor.ptr.as_ptr());
+        }
+        self.outputs.borrow_mut().push(Port {
+            name: name.to_owned(),
+            tensor: tensor.ptr,
+            dtype: tensor.dtype(),
+            shape: tensor.extents(),
+        });
+    }
+
+    /// Brings a stored tensor into the graph; the graph keeps its memory alive.
+    pub fn stored(&self, stored: &DeviceTensor) -> Tensor<'_> {
+        if self.failed() {
+            return self.placeholder(stored.rank());
+        }
+        self.kept.borrow_mut().push(stored.buffer());
+        Tensor {
+            ptr: stored.tensor,
+            rank: stored.rank() as u8,
+            scope: self,
+        }
+    }
+
+    /// Writes `rows` `[.., n, width]` into a stored tensor `[.., rows, width]` at the row numbers
+    /// `indices` `[n]` (i32 or i64), and returns the stored tensor as it is after that. The write
+    /// happens in every run, before anything that uses the result.
+    pub fn write_rows<'g>(&'g self, stored: &DeviceTensor, rows: Tensor<'g>, indices: Tensor<'g>) -> Tensor<'g> {
+        let target = self.stored(stored);
+        if self.failed() {
+            return target;
+        }
+        let (t, r, i) = (target.ne(), rows.ne(), indices.ne());
+        let float = matches!(rows.dtype(), DType::F32 | DType::F16);
+        let index = matches!(indices.dtype(), DType::I32 | DType::I64);
+        if t[0] != r[0] || t[2..] != r[2..] || r[1] != i[0] || i[1..] != [1, 1, 1] || !float || !index {
+            return self.mistake(
+                "write_rows",
+                format!(
+                    "{} {} at {} {} into `{}` {}",
+                    rows.dtype(),
+                    rows.extents(),
+                    indices.dtype(),
+                    indices.extents(),
+                    stored.name(),
+                    target.extents()
+                ),
+            );
+        }
+        let rows = rows.contiguous_rows();
+        let written = self.emit(stored.rank(), |ctx| {
+            // SAFETY: all conditions that ggml asserts were checked above.
+            unsafe { sys::ggml_set_rows(ctx, target.ptr.as_ptr(), rows.ptr.as_ptr(), indices.ptr.as_ptr()) }
+        });
+        if !self.failed() {
+            // SAFETY: as in `output`. The write must be part of the graph even if nobody reads it.
+            unsafe { sys::ggml_build_forward_expand(self.graph.as_ptr(), written.ptr.as_ptr()) };
+        }
+        written
+    }
+
+    /// Whether products must keep full f32 precision on this device.
+    pub(super) fn exact(&self) -> bool {
+        self.exact
+    }
+
+    /// Records the first mistake; everything after it is ignored.
+    pub fn fail(&self, error: GraphError) -> Tensor<'_> {
+        self.error.borrow_mut().get_or_insert(error);
+        self.placeholder(1)
+    }
+
+    pub(super) fn mistake(&self, op: &'static str, problem: String) -> Tensor<'_> {
+        self.fail(GraphError::Shape { op, problem })
+    }
+
+    pub(super) fn failed(&self) -> bool {
+        self.overflow.get() || self.error.borrow().is_some()
+    }
+
+    pub(super) fn take_error(&self) -> Option<GraphError> {
+        self.error.borrow_mut().take()
+    }
+
+    pub(super) fn placeholder(&self, rank: usize) -> Tensor<'_> {
+        Tensor {
+            ptr: self.placeholder,
+            rank: rank as u8,
+            scope: self,
+        }
+    }
+
+    /// Runs `make` if nothing failed so far and the context has room; the result has `rank` axes.
+    pub(super) fn emit(
+        &self,
+        rank: usize,
+        make: impl FnOnce(*mut sys::ggml_context) -> *mut sys::ggml_tensor,
+    ) -> Tensor<'_> {
+        if self.failed() {
+            return self.placeholder(rank);
+        }
+        // SAFETY: the context is alive.
+        let used = unsafe { sys::ggml_used_mem(self.context.as_ptr()) };
+        // SAFETY: constants.
+        let (each, graph) = unsafe {
+            (
+                sys::ggml_tensor_overhead(),
+                sys::ggml_graph_overhead_custom(self.capacity, false),
+            )
+        };
+        if used + PER_OPERATOR * each > self.capacity * each + graph {
+            self.overflow.set(true);
+            return self.placeholder(rank);
+        }
+        let made = make(self.context.as_ptr());
+        Tensor {
+            ptr: NonNull::new(made).expect("ggml aborts rather than return null"),
+            rank: rank as u8,
+            scope: self,
+        }
+    }
+
+    pub(super) fn label(&self, tensor: NonNull<sys::ggml_tensor>, name: &str) {
+        if let Ok(text) = CString::new(name) {
+            // SAFETY: a live tensor; ggml copies the text and cuts it to its limit.
+            unsafe { sys::ggml_set_name(tensor.as_ptr(), text.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, freed once; `Graph` keeps the scope as long as it uses it.
+        unsafe { sys::ggml_free(self.context.as_ptr()) };
+    }
+}

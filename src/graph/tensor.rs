@@ -1,0 +1,282 @@
+//! A value in a graph under construction, and the operators that move its axes about.
+
+use std::ptr::NonNull;
+
+use ggml_sys as sys;
+
+use super::{DType, Scope, shape::Shape};
+
+/// A value in a graph under construction: cheap to copy, computed when the graph runs.
+#[derive(Clone, Copy)]
+pub struct Tensor<'g> {
+    pub(super) ptr: NonNull<sys::ggml_tensor>,
+    pub(super) rank: u8,
+    pub(super) scope: &'g Scope,
+}
+
+impl<'g> Tensor<'g> {
+    /// The graph it belongs to.
+    pub fn scope(self) -> &'g Scope {
+        self.scope
+    }
+
+    /// Number of axes.
+    pub fn rank(self) -> usize {
+        self.rank as usize
+    }
+
+    /// Extents in the reader's order.
+    pub fn shape(self) -> Vec<usize> {
+        self.extents().as_slice().to_vec()
+    }
+
+    /// The extents as an array; a mistake (and ones) if there are not `N` of them.
+    pub fn dims<const N: usize>(self) -> [usize; N] {
+        let extents = self.extents();
+        <[usize; N]>::try_from(extents.as_slice()).unwrap_or_else(|_| {
+            self.scope.mistake("dims", format!("{N} axes wanted, found {extents}"));
+            [1; N]
+        })
+    }
+
+    /// The extent of an axis; negative axes count from the last.
+    pub fn dim(self, axis: isize) -> usize {
+        let extents = self.extents();
+        match axis_of(axis, extents.rank()) {
+            Some(axis) => extents.as_slice()[axis],
+            None => {
+                self.scope.mistake("dim", format!("no axis {axis} in {extents}"));
+                1
+            }
+        }
+    }
+
+    /// How the values are stored.
+    pub fn dtype(self) -> DType {
+        // SAFETY: the tensor lives as long as its scope or its buffer, which the scope keeps.
+        let id = unsafe { (*self.ptr.as_ptr()).type_ };
+        DType::from_id(id).unwrap_or(DType::F32)
+    }
+
+    pub(super) fn extents(self) -> Shape {
+        Shape::from_ggml(&self.ne(), self.rank())
+    }
+
+    /// ggml's reversed extents.
+    pub(super) fn ne(self) -> [i64; 4] {
+        // SAFETY: as in `dtype`.
+        unsafe { (*self.ptr.as_ptr()).ne }
+    }
+
+    /// Byte steps, in ggml's order.
+    pub(super) fn nb(self) -> [usize; 4] {
+        // SAFETY: as in `dtype`.
+        unsafe { (*self.ptr.as_ptr()).nb }
+    }
+
+    pub(super) fn is_contiguous(self) -> bool {
+        // SAFETY: as in `dtype`.
+        unsafe { sys::ggml_is_contiguous(self.ptr.as_ptr()) }
+    }
+
+    pub(super) fn unary(
+        self,
+        make: unsafe extern "C" fn(*mut sys::ggml_context, *mut sys::ggml_tensor) -> *mut sys::ggml_tensor,
+    ) -> Tensor<'g> {
+        // SAFETY: element-wise functions of one tensor take any shape and type that `Tensor`
+        // can have.
+        self.scope.emit(self.rank(), |ctx| unsafe { make(ctx, self.ptr.as_ptr()) })
+    }
+
+    /// The same values, densely packed in the order of the axes.
+    pub fn contiguous(self) -> Tensor<'g> {
+        if self.is_contiguous() {
+            return self;
+        }
+        self.unary(sys::ggml_cont)
+    }
+
+    /// The same values with each row packed, as some operators want.
+    pub(super) fn contiguous_rows(self) -> Tensor<'g> {
+        // SAFETY: as in `dtype`.
+        if unsafe { sys::ggml_is_contiguous_rows(self.ptr.as_ptr()) } {
+            return self;
+        }
+        self.unary(sys::ggml_cont)
+    }
+
+    /// The same values under another shape with as many elements.
+    pub fn reshape(self, shape: &[usize]) -> Tensor<'g> {
+        let wanted = Shape::new(shape).filter(|s| s.count() == self.extents().count());
+        let Some(wanted) = wanted else {
+            return self.scope.mistake("reshape", format!("{} to {shape:?}", self.extents()));
+        };
+        let ne = wanted.ggml();
+        let packed = self.contiguous();
+        // SAFETY: packed, and the element counts agree.
+        self.scope.emit(wanted.rank(), |ctx| unsafe {
+            sys::ggml_reshape_4d(ctx, packed.ptr.as_ptr(), ne[0], ne[1], ne[2], ne[3])
+        })
+    }
+
+    /// The axes in the order `order` (axis `i` of the result is axis `order[i]` of this).
+    pub fn permute(self, order: &[usize]) -> Tensor<'g> {
+        let rank = self.rank();
+        let mut seen = [false; 4];
+        let valid = order.len() == rank
+            && order.iter().all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
+        if !valid {
+            return self.scope.mistake("permute", format!("{} by {order:?}", self.extents()));
+        }
+        // ggml wants, for each of its source axes, where that axis goes.
+        let mut to = [0, 1, 2, 3];
+        for (target, &source) in order.iter().enumerate() {
+            to[rank - 1 - source] = (rank - 1 - target) as i32;
+        }
+        // SAFETY: `to` is a permutation of 0..4.
+        self.scope.emit(rank, |ctx| unsafe {
+            sys::ggml_permute(ctx, self.ptr.as_ptr(), to[0], to[1], to[2], to[3])
+        })
+    }
+
+    /// The last two axes exchanged.
+    pub fn transpose(self) -> Tensor<'g> {
+        let mut order: Vec<usize> = (0..self.rank()).collect();
+        if self.rank() < 2 {
+            return self.scope.mistake("transpose", format!("needs two axes, found {}", self.extents()));
+        }
+        order.swap(self.rank() - 2, self.rank() - 1);
+        self.permute(&order)
+    }
+
+    /// `len` entries of an axis from `start` on, without copying.
+    pub fn slice(self, axis: isize, start: usize, len: usize) -> Tensor<'g> {
+        let extents = self.extents();
+        let fits = axis_of(axis, self.rank())
+            .filter(|&a| len > 0 && start.checked_add(len).is_some_and(|end| end <= extents.as_slice()[a]));
+        let Some(axis) = fits else {
+            return self
+                .scope
+                .mistake("slice", format!("{start}..{start}+{len} of axis {axis} in {extents}"));
+        };
+        if self.dtype().is_quantized() {
+            return self.scope.mistake("slice", format!("{} is packed in blocks", self.dtype()));
+        }
+        let g = self.rank() - 1 - axis;
+        let (mut ne, nb) = (self.ne(), self.nb());
+        ne[g] = len as i64;
+        let offset = start * nb[g];
+        // SAFETY: the range was checked against the extent, so the view stays inside the tensor.
+        self.scope.emit(self.rank(), |ctx| unsafe {
+            sys::ggml_view_4d(ctx, self.ptr.as_ptr(), ne[0], ne[1], ne[2], ne[3], nb[1], nb[2], nb[3], offset)
+        })
+    }
+
+    /// An axis cut in `parts` equal pieces.
+    pub fn split<const N: usize>(self, axis: isize) -> [Tensor<'g>; N] {
+        let extent = self.dim(axis);
+        if !extent.is_multiple_of(N) {
+            self.scope
+                .mistake("split", format!("axis {axis} of {} in {N}", self.extents()));
+        }
+        let each = (extent / N).max(1);
+        std::array::from_fn(|i| self.slice(axis, i * each, each))
+    }
+
+    /// This, then `other`, along an axis.
+    pub fn concat(self, other: Tensor<'g>, axis: isize) -> Tensor<'g> {
+        let (a, b) = (self.extents(), other.extents());
+        let fits = axis_of(axis, a.rank()).filter(|&axis| {
+            a.rank() == b.rank()
+                && self.dtype() == other.dtype()
+                && (0..a.rank()).all(|i| i == axis || a.as_slice()[i] == b.as_slice()[i])
+        });
+        let Some(axis) = fits else {
+            return self.scope.mistake(
+                "concat",
+                format!("{} {a} and {} {b} along {axis}", self.dtype(), other.dtype()),
+            );
+        };
+        let dim = (a.rank() - 1 - axis) as i32;
+        let (a, b) = (self.contiguous(), other.contiguous());
+        // SAFETY: types and all other extents agree.
+        self.scope.emit(self.rank(), |ctx| unsafe {
+            sys::ggml_concat(ctx, a.ptr.as_ptr(), b.ptr.as_ptr(), dim)
+        })
+    }
+
+    /// Zeros before and after along an axis (f32).
+    pub fn pad(self, axis: isize, before: usize, after: usize) -> Tensor<'g> {
+        if before == 0 && after == 0 {
+            return self;
+        }
+        let Some(at) = axis_of(axis, self.rank()).filter(|_| self.dtype() == DType::F32) else {
+            return self.scope.mistake("pad", format!("axis {axis} of {} {}", self.dtype(), self.extents()));
+        };
+        let mut p = [0i32; 8];
+        let g = self.rank() - 1 - at;
+        let (Ok(lo), Ok(hi)) = (i32::try_from(before), i32::try_from(after)) else {
+            return self.scope.mistake("pad", format!("{before} and {after} are beyond 32 bits"));
+        };
+        (p[2 * g], p[2 * g + 1]) = (lo, hi);
+        let x = self.contiguous();
+        // SAFETY: f32, packed, non-negative paddings.
+        self.scope.emit(self.rank(), |ctx| unsafe {
+            sys::ggml_pad_ext(ctx, x.ptr.as_ptr(), p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
+        })
+    }
+
+    /// The last axis extended by mirroring at its ends, the end values not repeated (f32).
+    pub fn pad_reflect(self, before: usize, after: usize) -> Tensor<'g> {
+        let extent = self.dim(-1);
+        if before >= extent || after >= extent || self.dtype() != DType::F32 {
+            return self.scope.mistake(
+                "pad_reflect",
+                format!("{before} and {after} of {} {}", self.dtype(), self.extents()),
+            );
+        }
+        let x = self.contiguous();
+        // SAFETY: f32, packed, paddings below the extent.
+        self.scope.emit(self.rank(), |ctx| unsafe {
+            sys::ggml_pad_reflect_1d(ctx, x.ptr.as_ptr(), before as i32, after as i32)
+        })
+    }
+
+    /// Repeated along each axis of extent one until it has `shape`.
+    pub fn broadcast(self, shape: &[usize]) -> Tensor<'g> {
+        let wanted = Shape::new(shape).filter(|s| s.takes(&self.extents()));
+        let Some(wanted) = wanted else {
+            return self.scope.mistake("broadcast", format!("{} to {shape:?}", self.extents()));
+        };
+        let ne = wanted.ggml();
+        // SAFETY: each extent is one or the wanted one.
+        self.scope.emit(wanted.rank(), |ctx| unsafe {
+            sys::ggml_repeat_4d(ctx, self.ptr.as_ptr(), ne[0], ne[1], ne[2], ne[3])
+        })
+    }
+
+    /// The same values stored in another plain type.
+    pub fn cast(self, dtype: DType) -> Tensor<'g> {
+        if dtype == self.dtype() {
+            return self;
+        }
+        let plain = |t| matches!(t, DType::F32 | DType::F16 | DType::BF16);
+        if !plain(dtype) || !(plain(self.dtype()) || self.dtype().is_quantized()) {
+            return self.scope.mistake("cast", format!("{} to {dtype}", self.dtype()));
+        }
+        // SAFETY: ggml copies between these types.
+        self.scope.emit(self.rank(), |ctx| unsafe { sys::ggml_cast(ctx, self.ptr.as_ptr(), dtype.id()) })
+    }
+}
+
+/// The axis that a number from the front (or, negative, from the back) means.
+pub(super) fn axis_of(axis: isize, rank: usize) -> Option<usize> {
+    let axis = if axis < 0 { axis + rank as isize } else { axis };
+    usize::try_from(axis).ok().filter(|&a| a < rank)
+}
+
+impl std::fmt::Debug for Tensor<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.dtype(), self.extents())
+    }
+}

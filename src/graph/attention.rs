@@ -29,7 +29,9 @@ impl<'g> Tensor<'g> {
         let [batch, query, heads, width] = self.dims();
         let [kb, key, kv_heads, kw] = keys.dims();
         let [vb, vk, vh, vw] = values.dims();
-        let masked = mask.is_none_or(|m| m.dtype() == DType::F16 && m.shape() == [query, key] && m.is_contiguous());
+        let masked = mask.is_none_or(|m| {
+            m.dtype() == DType::F16 && m.shape() == [query, key] && m.is_contiguous()
+        });
         let fits = [kb, key, kv_heads] == [vb, vk, vh]
             && kb == batch
             && kw == width
@@ -51,7 +53,9 @@ impl<'g> Tensor<'g> {
         if kernel == Kernel::Plain {
             let weights = q.matmul_t(k).softmax(scale, mask); // [batch, head, query, key]
             let mixed = weights.matmul_t(v.transpose().contiguous()); // [batch, head, query, width]
-            return mixed.permute(&[0, 2, 1, 3]).reshape(&[batch, query, heads * vw]);
+            return mixed
+                .permute(&[0, 2, 1, 3])
+                .reshape(&[batch, query, heads * vw]);
         }
         let mask = mask.map_or(std::ptr::null_mut(), |m| m.ptr.as_ptr());
         let exact = self.scope.exact();
@@ -70,7 +74,12 @@ impl<'g> Tensor<'g> {
 
     /// The attention weights softmax(scale q kᵀ + mask) alone: q `[batch, query, head, width]`,
     /// k `[batch, key, kv head, width]` -> `[batch, head, query, key]`.
-    pub fn attention_weights(self, keys: Tensor<'g>, mask: Option<Tensor<'g>>, scale: f32) -> Tensor<'g> {
+    pub fn attention_weights(
+        self,
+        keys: Tensor<'g>,
+        mask: Option<Tensor<'g>>,
+        scale: f32,
+    ) -> Tensor<'g> {
         let q = self.permute(&[0, 2, 1, 3]);
         let k = keys.permute(&[0, 2, 1, 3]);
         q.matmul_t(k).softmax(scale, mask)

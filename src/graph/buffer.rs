@@ -1,10 +1,6 @@
 //! Tensors that stay on a device between graphs: weights, caches, tables.
 
-use std::{
-    ffi::CString,
-    ptr::NonNull,
-    sync::Arc,
-};
+use std::{ffi::CString, ptr::NonNull, sync::Arc};
 
 use ggml_sys as sys;
 
@@ -13,6 +9,16 @@ use super::{DType, Device, Element, GraphError, device::Opened, shape::Shape};
 /// Device memory that holds a set of [`DeviceTensor`]s; freed with the last of them.
 #[derive(Clone)]
 pub struct Buffer(Arc<Memory>);
+
+impl Buffer {
+    /// Bytes allocated on the device.
+    pub fn bytes(&self) -> usize {
+        // SAFETY: the buffer lives as long as `self`.
+        self.0.memory.map_or(0, |memory| unsafe {
+            sys::ggml_backend_buffer_get_size(memory.as_ptr())
+        })
+    }
+}
 
 struct Memory {
     context: NonNull<sys::ggml_context>,
@@ -109,13 +115,21 @@ impl BufferBuilder {
     /// # Errors
     /// [`GraphError::Tensor`] if ggml cannot hold this shape in this type, or if more tensors
     /// are declared than announced.
-    pub fn declare(&mut self, name: &str, dtype: DType, shape: &[usize]) -> Result<usize, GraphError> {
+    pub fn declare(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: &[usize],
+    ) -> Result<usize, GraphError> {
         let bad = |problem: String| GraphError::Tensor {
             name: name.to_owned(),
             problem,
         };
-        let extents = Shape::new(shape)
-            .ok_or_else(|| bad(format!("shape {shape:?} has a zero, more than 4 axes or too many elements")))?;
+        let extents = Shape::new(shape).ok_or_else(|| {
+            bad(format!(
+                "shape {shape:?} has a zero, more than 4 axes or too many elements"
+            ))
+        })?;
         let row = extents.ggml()[0] as usize;
         if dtype.row_bytes(row).is_none() {
             return Err(bad(format!(
@@ -124,7 +138,10 @@ impl BufferBuilder {
             )));
         }
         if self.declared.len() == self.capacity {
-            return Err(bad(format!("only {} tensors were announced", self.capacity)));
+            return Err(bad(format!(
+                "only {} tensors were announced",
+                self.capacity
+            )));
         }
         // SAFETY: the context has room (checked above) and the shape is valid.
         let tensor = unsafe {
@@ -161,20 +178,31 @@ impl BufferBuilder {
             let _busy = device.lock();
             // SAFETY: the context holds unallocated tensors only; `main` is alive.
             let memory = unsafe {
-                sys::ggml_backend_alloc_ctx_tensors(self.memory.context.as_ptr(), device.main.as_ptr())
+                sys::ggml_backend_alloc_ctx_tensors(
+                    self.memory.context.as_ptr(),
+                    device.main.as_ptr(),
+                )
             };
             let Some(memory) = NonNull::new(memory) else {
                 let bytes: usize = self.declared.iter().map(Declared::bytes).sum();
                 return Err(GraphError::OutOfMemory {
                     device: device.name().to_owned(),
-                    what: if self.weights { "the weights" } else { "the model's state" }.into(),
+                    what: if self.weights {
+                        "the weights"
+                    } else {
+                        "the model's state"
+                    }
+                    .into(),
                     mib: bytes.div_ceil(1 << 20),
                 });
             };
             // SAFETY: a fresh buffer of this device.
             unsafe {
                 if self.weights {
-                    sys::ggml_backend_buffer_set_usage(memory.as_ptr(), sys::GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+                    sys::ggml_backend_buffer_set_usage(
+                        memory.as_ptr(),
+                        sys::GGML_BACKEND_BUFFER_USAGE_WEIGHTS,
+                    );
                 } else {
                     sys::ggml_backend_buffer_clear(memory.as_ptr(), 0);
                 }
@@ -250,11 +278,22 @@ impl DeviceTensor {
     /// [`GraphError::Tensor`] if the size differs.
     pub fn write_bytes(&self, bytes: &[u8]) -> Result<(), GraphError> {
         if bytes.len() != self.bytes() {
-            return Err(self.problem(format!("{} bytes given, {} wanted", bytes.len(), self.bytes())));
+            return Err(self.problem(format!(
+                "{} bytes given, {} wanted",
+                bytes.len(),
+                self.bytes()
+            )));
         }
         let _busy = self.memory.device.lock();
         // SAFETY: the tensor has memory of exactly this size, and the lock is held.
-        unsafe { sys::ggml_backend_tensor_set(self.tensor.as_ptr(), bytes.as_ptr().cast(), 0, bytes.len()) };
+        unsafe {
+            sys::ggml_backend_tensor_set(
+                self.tensor.as_ptr(),
+                bytes.as_ptr().cast(),
+                0,
+                bytes.len(),
+            )
+        };
         Ok(())
     }
 
@@ -264,7 +303,9 @@ impl DeviceTensor {
     /// [`GraphError::Type`] or [`GraphError::Tensor`] if they do not fit.
     pub fn write_at<T: Element>(&self, start: usize, values: &[T]) -> Result<(), GraphError> {
         self.expect_type::<T>()?;
-        let end = start.checked_add(values.len()).filter(|&end| end <= self.shape.count());
+        let end = start
+            .checked_add(values.len())
+            .filter(|&end| end <= self.shape.count());
         if end.is_none() {
             return Err(self.problem(format!(
                 "elements {start}..{start}+{} given, it has {}",
@@ -295,7 +336,14 @@ impl DeviceTensor {
         let mut values = vec![T::zeroed(); self.shape.count()];
         let _busy = self.memory.device.lock();
         // SAFETY: `values` has the tensor's size, and the lock is held.
-        unsafe { sys::ggml_backend_tensor_get(self.tensor.as_ptr(), values.as_mut_ptr().cast(), 0, self.bytes()) };
+        unsafe {
+            sys::ggml_backend_tensor_get(
+                self.tensor.as_ptr(),
+                values.as_mut_ptr().cast(),
+                0,
+                self.bytes(),
+            )
+        };
         Ok(values)
     }
 

@@ -42,16 +42,27 @@ impl<'g> Tensor<'g> {
     /// taps outermost (see [`Conv1d`]) -> `[batch, time', out]`.
     ///
     /// PyTorch stores `[out, in, kernel]`; the weight loader's conv transform turns it.
-    pub fn conv1d(self, weight: &DeviceTensor, bias: Option<&DeviceTensor>, shape: Conv1d) -> Tensor<'g> {
+    pub fn conv1d(
+        self,
+        weight: &DeviceTensor,
+        bias: Option<&DeviceTensor>,
+        shape: Conv1d,
+    ) -> Tensor<'g> {
         let [_, time, channels] = self.dims();
         let fits = weight.shape().len() == 2 && weight.shape()[1] == shape.kernel * channels;
         if !fits || shape.output_len(time).is_none_or(|n| n == 0) {
-            return self.scope.mistake("conv1d", format!("{self:?} by {weight:?}, {shape:?}"));
+            return self
+                .scope
+                .mistake("conv1d", format!("{self:?} by {weight:?}, {shape:?}"));
         }
         let columns = self.pad(1, shape.padding.0, shape.padding.1).unfold(shape);
         // ggml's f32 product is fast only on packed input; other types are copied row by row
         // anyway, so the overlapping view serves them as it is.
-        let columns = if weight.dtype() == DType::F32 { columns.contiguous() } else { columns };
+        let columns = if weight.dtype() == DType::F32 {
+            columns.contiguous()
+        } else {
+            columns
+        };
         let y = columns.matmul_t(self.scope.stored(weight));
         match bias {
             Some(bias) => y + bias,
@@ -63,7 +74,10 @@ impl<'g> Tensor<'g> {
     /// `[batch, time', kernel * channel]`. Without dilation this is a view whose rows overlap.
     fn unfold(self, shape: Conv1d) -> Tensor<'g> {
         let [batch, time, channels] = self.dims();
-        let unpadded = Conv1d { padding: (0, 0), ..shape };
+        let unpadded = Conv1d {
+            padding: (0, 0),
+            ..shape
+        };
         let Some(steps) = unpadded.output_len(time) else {
             return self.scope.mistake("unfold", format!("{self:?}, {shape:?}"));
         };
@@ -74,10 +88,20 @@ impl<'g> Tensor<'g> {
         let nb = x.nb();
         let step = nb[1];
         if shape.dilation == 1 {
-            let ne = [(shape.kernel * channels) as i64, steps as i64, batch as i64, 1];
+            let ne = [
+                (shape.kernel * channels) as i64,
+                steps as i64,
+                batch as i64,
+                1,
+            ];
             return x.strided(3, ne, [shape.stride * step, nb[2], nb[2] * batch]);
         }
-        let ne = [channels as i64, shape.kernel as i64, steps as i64, batch as i64];
+        let ne = [
+            channels as i64,
+            shape.kernel as i64,
+            steps as i64,
+            batch as i64,
+        ];
         x.strided(4, ne, [shape.dilation * step, shape.stride * step, nb[2]])
             .contiguous()
             .reshape(&[batch, steps, shape.kernel * channels])
@@ -86,18 +110,31 @@ impl<'g> Tensor<'g> {
     /// A view with any steps; the caller has made sure that it stays inside this packed tensor.
     fn strided(self, rank: usize, ne: [i64; 4], steps: [usize; 3]) -> Tensor<'g> {
         let reach = (ne[0] as usize - 1) * self.nb()[0]
-            + (0..3).map(|i| (ne[i + 1] as usize - 1) * steps[i]).sum::<usize>();
+            + (0..3)
+                .map(|i| (ne[i + 1] as usize - 1) * steps[i])
+                .sum::<usize>();
         // SAFETY: a live tensor.
         let bytes = unsafe { sys::ggml_nbytes(self.ptr.as_ptr()) };
         if reach >= bytes {
-            return self.scope.mistake("strided", format!("reaches byte {reach} of {bytes}"));
+            return self
+                .scope
+                .mistake("strided", format!("reaches byte {reach} of {bytes}"));
         }
         // ggml checks a view's packed size against its source, which overlapping rows exceed;
         // so the view is made small and given its extents and steps afterwards.
         // SAFETY: the last byte reached lies inside the source (checked above).
         self.scope.emit(rank, |ctx| unsafe {
             let view = sys::ggml_view_4d(
-                ctx, self.ptr.as_ptr(), 1, 1, 1, 1, steps[0], steps[1], steps[2], 0,
+                ctx,
+                self.ptr.as_ptr(),
+                1,
+                1,
+                1,
+                1,
+                steps[0],
+                steps[1],
+                steps[2],
+                0,
             );
             (*view).ne = ne;
             (*view).nb = [self.nb()[0], steps[0], steps[1], steps[2]];
@@ -108,7 +145,13 @@ impl<'g> Tensor<'g> {
     /// Transposed convolution as a product and an overlapping sum: x `[time, in]`, weight
     /// `[kernel * out, in]` with out outermost, cropping `crop` steps from both ends ->
     /// `[out, (time - 1) stride + kernel - 2 crop]`.
-    pub fn conv_transpose1d(self, weight: &DeviceTensor, out: usize, stride: usize, crop: usize) -> Tensor<'g> {
+    pub fn conv_transpose1d(
+        self,
+        weight: &DeviceTensor,
+        out: usize,
+        stride: usize,
+        crop: usize,
+    ) -> Tensor<'g> {
         let [time, channels] = self.dims();
         let kernel = weight.shape().first().map_or(0, |&rows| rows / out.max(1));
         let fits = weight.shape() == [kernel * out, channels]
@@ -124,7 +167,13 @@ impl<'g> Tensor<'g> {
         let columns = self.matmul_t(self.scope.stored(weight)); // [time, kernel * out]
         // SAFETY: a packed f32 matrix whose width is a whole number of `out` blocks.
         self.scope.emit(2, |ctx| unsafe {
-            sys::ggml_col2im_1d(ctx, columns.ptr.as_ptr(), stride as i32, out as i32, crop as i32)
+            sys::ggml_col2im_1d(
+                ctx,
+                columns.ptr.as_ptr(),
+                stride as i32,
+                out as i32,
+                crop as i32,
+            )
         })
     }
 }

@@ -77,7 +77,10 @@ impl Device {
     ///
     /// # Errors
     /// [`GraphError::Device`] if its driver refuses, or if no CPU backend is loaded beside it.
-    pub fn open(handle: sys::plugins::DeviceHandle, options: &DeviceOptions) -> Result<Device, GraphError> {
+    pub fn open(
+        handle: sys::plugins::DeviceHandle,
+        options: &DeviceOptions,
+    ) -> Result<Device, GraphError> {
         let dev = handle.as_ptr();
         // SAFETY: a handle names a device that stays registered for the life of the process;
         // both functions return static strings.
@@ -89,14 +92,17 @@ impl Device {
         };
         let main = init(dev, &name)?;
         // SAFETY: as above.
-        let is_cpu = unsafe { sys::ggml_backend_dev_type(dev) } == sys::GGML_BACKEND_DEVICE_TYPE_CPU;
+        let is_cpu =
+            unsafe { sys::ggml_backend_dev_type(dev) } == sys::GGML_BACKEND_DEVICE_TYPE_CPU;
         let cpu = if is_cpu {
             main
         } else {
-            cpu_device().and_then(|h| init(h.as_ptr(), "CPU")).inspect_err(|_| {
-                // SAFETY: `main` was just created and nothing else holds it.
-                unsafe { sys::ggml_backend_free(main.as_ptr()) }
-            })?
+            cpu_device()
+                .and_then(|h| init(h.as_ptr(), "CPU"))
+                .inspect_err(|_| {
+                    // SAFETY: `main` was just created and nothing else holds it.
+                    unsafe { sys::ggml_backend_free(main.as_ptr()) }
+                })?
         };
         let cancel = Arc::new(AtomicBool::new(false));
         let pool = ThreadPool::start(cpu, options.threads.max(1), &cancel);
@@ -204,7 +210,11 @@ type SetAbort = unsafe extern "C" fn(sys::ggml_backend_t, Option<AbortCallback>,
 impl ThreadPool {
     /// Gives `cpu` its threads and the flag that stops it. `None` where the backend offers no
     /// pool of its own; it then starts threads for each computation.
-    fn start(cpu: NonNull<sys::ggml_backend>, threads: usize, cancel: &Arc<AtomicBool>) -> Option<ThreadPool> {
+    fn start(
+        cpu: NonNull<sys::ggml_backend>,
+        threads: usize,
+        cancel: &Arc<AtomicBool>,
+    ) -> Option<ThreadPool> {
         let threads = threads.min(sys::GGML_MAX_N_THREADS as usize) as i32;
         // SAFETY: the CPU backend publishes these functions under these names with these
         // signatures (ggml-cpu.h, ggml-backend.h). The flag outlives the backend: `Opened` owns
@@ -228,7 +238,9 @@ impl ThreadPool {
             }
             let new = std::mem::transmute::<*mut c_void, NewPool>(find(c"ggml_threadpool_new")?);
             let free = std::mem::transmute::<*mut c_void, FreePool>(find(c"ggml_threadpool_free")?);
-            let set = std::mem::transmute::<*mut c_void, SetPool>(find(c"ggml_backend_cpu_set_threadpool")?);
+            let set = std::mem::transmute::<*mut c_void, SetPool>(find(
+                c"ggml_backend_cpu_set_threadpool",
+            )?);
             let mut params = sys::ggml_threadpool_params {
                 cpumask: [false; sys::GGML_MAX_N_THREADS as usize],
                 n_threads: threads,
@@ -263,18 +275,35 @@ unsafe extern "C" fn stop_requested(flag: *mut c_void) -> bool {
 }
 
 fn cpu_device() -> Result<sys::plugins::DeviceHandle, GraphError> {
-    crate::backend::cpu_handle().map_err(|problem| GraphError::Device {
+    let find = || {
+        let mut all = sys::plugins::devices().into_iter();
+        all.find(|d| d.class == sys::plugins::DeviceClass::Cpu)
+    };
+    let failed = |problem: String| GraphError::Device {
         device: "CPU".into(),
         problem,
-    })
+    };
+    if let Some(cpu) = find() {
+        return Ok(cpu.handle);
+    }
+    let plugin = std::path::Path::new(sys::BUILD_LIB_DIR).join("libggml-cpu.so");
+    sys::plugins::load(&plugin).map_err(|e| failed(format!("{}: {e}", plugin.display())))?;
+    find()
+        .map(|d| d.handle)
+        .ok_or_else(|| failed("its plugin offers no device".into()))
 }
 
-fn init(dev: sys::ggml_backend_dev_t, name: &str) -> Result<NonNull<sys::ggml_backend>, GraphError> {
+fn init(
+    dev: sys::ggml_backend_dev_t,
+    name: &str,
+) -> Result<NonNull<sys::ggml_backend>, GraphError> {
     // SAFETY: `dev` is a registered device; null parameters ask for the defaults.
     NonNull::new(unsafe { sys::ggml_backend_dev_init(dev, ptr::null()) }).ok_or_else(|| {
         GraphError::Device {
             device: name.to_owned(),
-            problem: "its driver did not start a stream; `audiocpp_cli doctor` looks for the reason".into(),
+            problem:
+                "its driver did not start a stream; `audiocpp_cli doctor` looks for the reason"
+                    .into(),
         }
     })
 }

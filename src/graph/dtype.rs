@@ -133,7 +133,10 @@ mod tests {
             assert_eq!(DType::from_id(t.id()), Some(t));
             // SAFETY: returns a static string for a type that ggml defines.
             let name = unsafe { std::ffi::CStr::from_ptr(sys::ggml_type_name(t.id())) };
-            assert_eq!(name.to_str().map(str::to_ascii_lowercase), Ok(t.name().to_ascii_lowercase()));
+            assert_eq!(
+                name.to_str().map(str::to_ascii_lowercase),
+                Ok(t.name().to_ascii_lowercase())
+            );
         }
         assert_eq!(DType::from_id(4), None);
     }

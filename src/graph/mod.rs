@@ -37,10 +37,13 @@ mod scope;
 mod shape;
 mod tensor;
 
+pub use attention::Kernel;
 pub use buffer::{Buffer, BufferBuilder, DeviceTensor};
+pub use conv::Conv1d;
 pub use device::{Device, DeviceOptions};
 pub use dtype::{DType, Element};
 pub use error::GraphError;
+pub use ops::Glu;
 pub use run::Graph;
 pub use scope::Scope;
 pub use tensor::Tensor;

@@ -6,8 +6,11 @@ use ggml_sys as sys;
 
 use super::{DType, DeviceTensor, Scope, Tensor};
 
-type Binary =
-    unsafe extern "C" fn(*mut sys::ggml_context, *mut sys::ggml_tensor, *mut sys::ggml_tensor) -> *mut sys::ggml_tensor;
+type Binary = unsafe extern "C" fn(
+    *mut sys::ggml_context,
+    *mut sys::ggml_tensor,
+    *mut sys::ggml_tensor,
+) -> *mut sys::ggml_tensor;
 
 fn binary<'g>(op: &'static str, a: Tensor<'g>, b: Tensor<'g>, make: Binary) -> Tensor<'g> {
     let float = |t: Tensor| matches!(t.dtype(), DType::F32 | DType::F16 | DType::BF16);
@@ -15,12 +18,18 @@ fn binary<'g>(op: &'static str, a: Tensor<'g>, b: Tensor<'g>, make: Binary) -> T
         return a.scope.mistake(op, format!("{a:?} and {b:?}"));
     }
     // SAFETY: float types, and `b` broadcasts to `a`.
-    a.scope.emit(a.rank(), |ctx| unsafe { make(ctx, a.ptr.as_ptr(), b.ptr.as_ptr()) })
+    a.scope.emit(a.rank(), |ctx| unsafe {
+        make(ctx, a.ptr.as_ptr(), b.ptr.as_ptr())
+    })
 }
 
 /// For an operator that may exchange its sides, the larger one first, as ggml wants.
 fn larger_first<'g>(a: Tensor<'g>, b: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
-    if a.extents().takes(&b.extents()) { (a, b) } else { (b, a) }
+    if a.extents().takes(&b.extents()) {
+        (a, b)
+    } else {
+        (b, a)
+    }
 }
 
 impl<'g> Add for Tensor<'g> {
@@ -143,7 +152,10 @@ impl<'g> Tensor<'g> {
     fn f32_unary(
         self,
         op: &'static str,
-        make: unsafe extern "C" fn(*mut sys::ggml_context, *mut sys::ggml_tensor) -> *mut sys::ggml_tensor,
+        make: unsafe extern "C" fn(
+            *mut sys::ggml_context,
+            *mut sys::ggml_tensor,
+        ) -> *mut sys::ggml_tensor,
     ) -> Tensor<'g> {
         if self.dtype() != DType::F32 {
             return self.scope.mistake(op, format!("takes f32, found {self:?}"));
@@ -161,12 +173,15 @@ impl<'g> Tensor<'g> {
     /// Each value times `factor`, plus `offset`.
     pub fn scale_add(self, factor: f32, offset: f32) -> Tensor<'g> {
         if self.dtype() != DType::F32 {
-            return self.scope.mistake("scale_add", format!("takes f32, found {self:?}"));
+            return self
+                .scope
+                .mistake("scale_add", format!("takes f32, found {self:?}"));
         }
         let x = self.contiguous();
         // SAFETY: f32 and packed.
-        self.scope
-            .emit(self.rank(), |ctx| unsafe { sys::ggml_scale_bias(ctx, x.ptr.as_ptr(), factor, offset) })
+        self.scope.emit(self.rank(), |ctx| unsafe {
+            sys::ggml_scale_bias(ctx, x.ptr.as_ptr(), factor, offset)
+        })
     }
 
     /// x for x > 0, else `slope` x. Written with operators that use every thread.
@@ -177,7 +192,9 @@ impl<'g> Tensor<'g> {
     /// Each value moved into `low ..= high`.
     pub fn clamp(self, low: f32, high: f32) -> Tensor<'g> {
         if self.dtype() != DType::F32 || low.is_nan() || high.is_nan() || low > high {
-            return self.scope.mistake("clamp", format!("{self:?} to {low}..={high}"));
+            return self
+                .scope
+                .mistake("clamp", format!("{self:?} to {low}..={high}"));
         }
         let x = self.contiguous();
         // ggml clamps in place where it may; a copy keeps `self` usable.
@@ -195,11 +212,15 @@ impl<'g> Tensor<'g> {
             let (a, b) = (self.ne(), m.ne());
             let fits = b[0] == a[0] && b[1] == a[1] && a[2] % b[2] == 0 && a[3] % b[3] == 0;
             if !fits || !matches!(m.dtype(), DType::F16 | DType::F32) || !m.is_contiguous() {
-                return self.scope.mistake("softmax", format!("{self:?} with mask {m:?}"));
+                return self
+                    .scope
+                    .mistake("softmax", format!("{self:?} with mask {m:?}"));
             }
         }
         if self.dtype() != DType::F32 {
-            return self.scope.mistake("softmax", format!("takes f32, found {self:?}"));
+            return self
+                .scope
+                .mistake("softmax", format!("takes f32, found {self:?}"));
         }
         let mask = mask.map_or(std::ptr::null_mut(), |m| m.ptr.as_ptr());
         // SAFETY: packed f32, and a mask that ggml accepts.
@@ -222,14 +243,22 @@ impl<'g> Tensor<'g> {
         self,
         op: &'static str,
         eps: f32,
-        make: unsafe extern "C" fn(*mut sys::ggml_context, *mut sys::ggml_tensor, f32) -> *mut sys::ggml_tensor,
+        make: unsafe extern "C" fn(
+            *mut sys::ggml_context,
+            *mut sys::ggml_tensor,
+            f32,
+        ) -> *mut sys::ggml_tensor,
     ) -> Tensor<'g> {
         if self.dtype() != DType::F32 || !eps.is_finite() || eps < 0.0 {
-            return self.scope.mistake(op, format!("takes f32 and a small eps, found {self:?}, {eps}"));
+            return self.scope.mistake(
+                op,
+                format!("takes f32 and a small eps, found {self:?}, {eps}"),
+            );
         }
         let x = self.contiguous();
         // SAFETY: packed f32 rows and a non-negative eps.
-        self.scope.emit(self.rank(), |ctx| unsafe { make(ctx, x.ptr.as_ptr(), eps) })
+        self.scope
+            .emit(self.rank(), |ctx| unsafe { make(ctx, x.ptr.as_ptr(), eps) })
     }
 
     /// Layer normalisation over the last axis with gain and bias.
@@ -244,23 +273,36 @@ impl<'g> Tensor<'g> {
         let (batch, channels, time) = match shape[..] {
             [c, t] => (1, c, t),
             [b, c, t] => (b, c, t),
-            _ => return self.scope.mistake("group_norm", format!("takes [batch, channel, time], found {self:?}")),
+            _ => {
+                return self.scope.mistake(
+                    "group_norm",
+                    format!("takes [batch, channel, time], found {self:?}"),
+                );
+            }
         };
         if groups == 0 || channels % groups != 0 {
-            return self.scope.mistake("group_norm", format!("{channels} channels in {groups} groups"));
+            return self.scope.mistake(
+                "group_norm",
+                format!("{channels} channels in {groups} groups"),
+            );
         }
-        self.reshape(&[batch, groups, channels / groups * time]).norm(eps).reshape(&shape)
+        self.reshape(&[batch, groups, channels / groups * time])
+            .norm(eps)
+            .reshape(&shape)
     }
 
     /// Position of the largest value of each row of a matrix `[rows, n]` -> i32 `[rows]`.
     pub fn argmax(self) -> Tensor<'g> {
         let rows = self.extents();
         if rows.rank() != 2 || self.dtype() != DType::F32 {
-            return self.scope.mistake("argmax", format!("takes f32 [rows, n], found {self:?}"));
+            return self
+                .scope
+                .mistake("argmax", format!("takes f32 [rows, n], found {self:?}"));
         }
         let x = self.contiguous();
         // SAFETY: a packed f32 matrix.
-        self.scope.emit(1, |ctx| unsafe { sys::ggml_argmax(ctx, x.ptr.as_ptr()) })
+        self.scope
+            .emit(1, |ctx| unsafe { sys::ggml_argmax(ctx, x.ptr.as_ptr()) })
     }
 
     /// The product with a transposed matrix: `[.., m, k]` and `[.., n, k]` -> `[.., m, n]`. The
@@ -273,14 +315,23 @@ impl<'g> Tensor<'g> {
             && a[2] % b[2] == 0
             && a[3] % b[3] == 0
             && self.dtype() == DType::F32
-            && !matches!(other.dtype(), DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F64);
+            && !matches!(
+                other.dtype(),
+                DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F64
+            );
         if !fits {
-            return self.scope.mistake("matmul_t", format!("{self:?} and {other:?}"));
+            return self
+                .scope
+                .mistake("matmul_t", format!("{self:?} and {other:?}"));
         }
         let step = |t: Tensor| t.nb()[0] == t.dtype().block_bytes();
         let x = if step(self) { self } else { self.contiguous() };
         // ggml refuses a transposed left side; rows must be packed and ascending.
-        let w = if step(other) && other.nb()[0] <= other.nb()[1] { other } else { other.contiguous() };
+        let w = if step(other) && other.nb()[0] <= other.nb()[1] {
+            other
+        } else {
+            other.contiguous()
+        };
         let exact = self.scope.exact();
         // SAFETY: inner extents agree, leading ones broadcast, rows are packed.
         self.scope.emit(self.rank().max(2), |ctx| unsafe {
@@ -301,7 +352,9 @@ impl<'g> Tensor<'g> {
     /// A linear layer: `[.., in]` by a weight `[out, in]` (+ bias `[out]`) -> `[.., out]`.
     pub fn linear(self, weight: &DeviceTensor, bias: Option<&DeviceTensor>) -> Tensor<'g> {
         if weight.shape().len() != 2 {
-            return self.scope.mistake("linear", format!("weight {weight:?} is no matrix"));
+            return self
+                .scope
+                .mistake("linear", format!("weight {weight:?} is no matrix"));
         }
         let y = self.matmul_t(self.scope.stored(weight));
         match bias {
@@ -313,10 +366,14 @@ impl<'g> Tensor<'g> {
     /// Rows of a table `[rows, width]` at the positions in this i32 `[n]` -> f32 `[n, width]`.
     pub fn look_up(self, table: Tensor<'g>) -> Tensor<'g> {
         if self.dtype() != DType::I32 || self.rank() != 1 || table.rank() != 2 {
-            return self.scope.mistake("look_up", format!("{self:?} in {table:?}"));
+            return self
+                .scope
+                .mistake("look_up", format!("{self:?} in {table:?}"));
         }
         // SAFETY: an i32 vector of positions into a matrix.
-        self.scope.emit(2, |ctx| unsafe { sys::ggml_get_rows(ctx, table.ptr.as_ptr(), self.ptr.as_ptr()) })
+        self.scope.emit(2, |ctx| unsafe {
+            sys::ggml_get_rows(ctx, table.ptr.as_ptr(), self.ptr.as_ptr())
+        })
     }
 
     /// a sigmoid(b), silu(a) b and their kin, where the last axis holds a then b.
@@ -346,9 +403,14 @@ impl Scope {
     pub fn arange(&self, start: usize, n: usize) -> Tensor<'_> {
         let end = start.checked_add(n).filter(|&end| n > 0 && end <= 1 << 24);
         let Some(end) = end else {
-            return self.mistake("arange", format!("{n} values from {start}; f32 counts to 2^24"));
+            return self.mistake(
+                "arange",
+                format!("{n} values from {start}; f32 counts to 2^24"),
+            );
         };
         // SAFETY: a positive number of steps.
-        self.emit(1, |ctx| unsafe { sys::ggml_arange(ctx, start as f32, end as f32, 1.0) })
+        self.emit(1, |ctx| unsafe {
+            sys::ggml_arange(ctx, start as f32, end as f32, 1.0)
+        })
     }
 }

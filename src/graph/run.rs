@@ -112,7 +112,9 @@ impl Graph {
             on_cpu,
         };
         // SAFETY: a fresh scheduler and a complete graph.
-        let done = unsafe { sys::ggml_backend_sched_alloc_graph(scheduler.as_ptr(), graph.scope.graph.as_ptr()) };
+        let done = unsafe {
+            sys::ggml_backend_sched_alloc_graph(scheduler.as_ptr(), graph.scope.graph.as_ptr())
+        };
         drop(busy);
         if !done {
             return Err(GraphError::OutOfMemory {
@@ -138,7 +140,12 @@ impl Graph {
         if values.len() != port.shape.count() {
             return Err(GraphError::Tensor {
                 name: name.to_owned(),
-                problem: format!("{} values given, {} wanted {}", values.len(), port.shape.count(), port.shape),
+                problem: format!(
+                    "{} values given, {} wanted {}",
+                    values.len(),
+                    port.shape.count(),
+                    port.shape
+                ),
             });
         }
         let bytes: &[u8] = bytemuck::cast_slice(values);
@@ -150,7 +157,14 @@ impl Graph {
         }
         let _busy = self.device.lock();
         // SAFETY: allocated with exactly this size; the lock is held.
-        unsafe { sys::ggml_backend_tensor_set(port.tensor.as_ptr(), bytes.as_ptr().cast(), 0, bytes.len()) };
+        unsafe {
+            sys::ggml_backend_tensor_set(
+                port.tensor.as_ptr(),
+                bytes.as_ptr().cast(),
+                0,
+                bytes.len(),
+            )
+        };
         self.written[index] = true;
         Ok(())
     }
@@ -174,7 +188,10 @@ impl Graph {
         let _busy = self.device.lock();
         // SAFETY: allocated by `allocate`; the lock is held.
         let status = unsafe {
-            sys::ggml_backend_sched_graph_compute(self.scheduler.as_ptr(), self.scope.graph.as_ptr())
+            sys::ggml_backend_sched_graph_compute(
+                self.scheduler.as_ptr(),
+                self.scope.graph.as_ptr(),
+            )
         };
         match status {
             sys::GGML_STATUS_SUCCESS => Ok(()),
@@ -216,7 +233,12 @@ impl Graph {
         if values.len() != port.shape.count() {
             return Err(GraphError::Tensor {
                 name: port.name.clone(),
-                problem: format!("room for {} values, it has {} {}", values.len(), port.shape.count(), port.shape),
+                problem: format!(
+                    "room for {} values, it has {} {}",
+                    values.len(),
+                    port.shape.count(),
+                    port.shape
+                ),
             });
         }
         let _busy = self.device.lock();
@@ -278,7 +300,11 @@ fn find<'p>(ports: &'p [Port], name: &str, kind: &str) -> Result<(usize, &'p Por
             name: name.to_owned(),
             problem: format!(
                 "the graph has no such {kind}; it has {}",
-                ports.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ")
+                ports
+                    .iter()
+                    .map(|p| p.name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ")
             ),
         })
 }
@@ -314,7 +340,10 @@ fn unsupported(opened: &Opened, scope: &Scope) -> Vec<String> {
 }
 
 fn warn_once(opened: &Opened, names: &[String]) {
-    let mut warned = opened.warned.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut warned = opened
+        .warned
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     for name in names {
         if warned.insert(name.clone()) {
             tracing::warn!(device = opened.name(), op = %name, "the device lacks this operator; it runs on the CPU");

@@ -8,11 +8,7 @@ use std::{
 
 use ggml_sys as sys;
 
-use super::{
-    DType, DeviceTensor, GraphError, Tensor,
-    buffer::Buffer,
-    shape::Shape,
-};
+use super::{DType, DeviceTensor, GraphError, Tensor, buffer::Buffer, shape::Shape};
 
 /// Room kept for the helper tensors of one operator (casts, copies, views).
 const PER_OPERATOR: usize = 16;
@@ -51,7 +47,8 @@ impl Scope {
                 mem_buffer: std::ptr::null_mut(),
                 no_alloc: true,
             };
-            let context = NonNull::new(sys::ggml_init(params)).expect("malloc of a graph's description");
+            let context =
+                NonNull::new(sys::ggml_init(params)).expect("malloc of a graph's description");
             let graph = sys::ggml_new_graph_custom(context.as_ptr(), capacity, false);
             let placeholder = sys::ggml_new_tensor_1d(context.as_ptr(), sys::GGML_TYPE_F32, 1);
             Scope {
@@ -74,13 +71,20 @@ impl Scope {
         let Some(extents) = Shape::new(shape) else {
             return self.fail(GraphError::Tensor {
                 name: name.to_owned(),
-                problem: format!("shape {shape:?} has a zero, more than 4 axes or too many elements"),
+                problem: format!(
+                    "shape {shape:?} has a zero, more than 4 axes or too many elements"
+                ),
             });
         };
         let tensor = self.emit(extents.rank(), |ctx| {
             // SAFETY: `emit` gives a context with room; the shape is valid.
             unsafe {
-                let t = sys::ggml_new_tensor(ctx, dtype.id(), extents.rank().max(1) as i32, extents.ggml().as_ptr());
+                let t = sys::ggml_new_tensor(
+                    ctx,
+                    dtype.id(),
+                    extents.rank().max(1) as i32,
+                    extents.ggml().as_ptr(),
+                );
                 sys::ggml_set_input(t);
                 t
             }
@@ -135,7 +139,12 @@ impl Scope {
     /// Writes `rows` `[.., n, width]` into a stored tensor `[.., rows, width]` at the row numbers
     /// `indices` `[n]` (i32 or i64), and returns the stored tensor as it is after that. The write
     /// happens in every run, before anything that uses the result.
-    pub fn write_rows<'g>(&'g self, stored: &DeviceTensor, rows: Tensor<'g>, indices: Tensor<'g>) -> Tensor<'g> {
+    pub fn write_rows<'g>(
+        &'g self,
+        stored: &DeviceTensor,
+        rows: Tensor<'g>,
+        indices: Tensor<'g>,
+    ) -> Tensor<'g> {
         let target = self.stored(stored);
         if self.failed() {
             return target;
@@ -143,7 +152,13 @@ impl Scope {
         let (t, r, i) = (target.ne(), rows.ne(), indices.ne());
         let float = matches!(rows.dtype(), DType::F32 | DType::F16);
         let index = matches!(indices.dtype(), DType::I32 | DType::I64);
-        if t[0] != r[0] || t[2..] != r[2..] || r[1] != i[0] || i[1..] != [1, 1, 1] || !float || !index {
+        if t[0] != r[0]
+            || t[2..] != r[2..]
+            || r[1] != i[0]
+            || i[1..] != [1, 1, 1]
+            || !float
+            || !index
+        {
             return self.mistake(
                 "write_rows",
                 format!(
@@ -160,7 +175,14 @@ impl Scope {
         let rows = rows.contiguous_rows();
         let written = self.emit(stored.rank(), |ctx| {
             // SAFETY: all conditions that ggml asserts were checked above.
-            unsafe { sys::ggml_set_rows(ctx, target.ptr.as_ptr(), rows.ptr.as_ptr(), indices.ptr.as_ptr()) }
+            unsafe {
+                sys::ggml_set_rows(
+                    ctx,
+                    target.ptr.as_ptr(),
+                    rows.ptr.as_ptr(),
+                    indices.ptr.as_ptr(),
+                )
+            }
         });
         if !self.failed() {
             // SAFETY: as in `output`. The write must be part of the graph even if nobody reads it.

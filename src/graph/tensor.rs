@@ -34,7 +34,8 @@ impl<'g> Tensor<'g> {
     pub fn dims<const N: usize>(self) -> [usize; N] {
         let extents = self.extents();
         <[usize; N]>::try_from(extents.as_slice()).unwrap_or_else(|_| {
-            self.scope.mistake("dims", format!("{N} axes wanted, found {extents}"));
+            self.scope
+                .mistake("dims", format!("{N} axes wanted, found {extents}"));
             [1; N]
         })
     }
@@ -45,7 +46,8 @@ impl<'g> Tensor<'g> {
         match axis_of(axis, extents.rank()) {
             Some(axis) => extents.as_slice()[axis],
             None => {
-                self.scope.mistake("dim", format!("no axis {axis} in {extents}"));
+                self.scope
+                    .mistake("dim", format!("no axis {axis} in {extents}"));
                 1
             }
         }
@@ -81,11 +83,15 @@ impl<'g> Tensor<'g> {
 
     pub(super) fn unary(
         self,
-        make: unsafe extern "C" fn(*mut sys::ggml_context, *mut sys::ggml_tensor) -> *mut sys::ggml_tensor,
+        make: unsafe extern "C" fn(
+            *mut sys::ggml_context,
+            *mut sys::ggml_tensor,
+        ) -> *mut sys::ggml_tensor,
     ) -> Tensor<'g> {
         // SAFETY: element-wise functions of one tensor take any shape and type that `Tensor`
         // can have.
-        self.scope.emit(self.rank(), |ctx| unsafe { make(ctx, self.ptr.as_ptr()) })
+        self.scope
+            .emit(self.rank(), |ctx| unsafe { make(ctx, self.ptr.as_ptr()) })
     }
 
     /// The same values, densely packed in the order of the axes.
@@ -109,7 +115,9 @@ impl<'g> Tensor<'g> {
     pub fn reshape(self, shape: &[usize]) -> Tensor<'g> {
         let wanted = Shape::new(shape).filter(|s| s.count() == self.extents().count());
         let Some(wanted) = wanted else {
-            return self.scope.mistake("reshape", format!("{} to {shape:?}", self.extents()));
+            return self
+                .scope
+                .mistake("reshape", format!("{} to {shape:?}", self.extents()));
         };
         let ne = wanted.ggml();
         let packed = self.contiguous();
@@ -124,9 +132,13 @@ impl<'g> Tensor<'g> {
         let rank = self.rank();
         let mut seen = [false; 4];
         let valid = order.len() == rank
-            && order.iter().all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
+            && order
+                .iter()
+                .all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
         if !valid {
-            return self.scope.mistake("permute", format!("{} by {order:?}", self.extents()));
+            return self
+                .scope
+                .mistake("permute", format!("{} by {order:?}", self.extents()));
         }
         // ggml wants, for each of its source axes, where that axis goes.
         let mut to = [0, 1, 2, 3];
@@ -143,7 +155,10 @@ impl<'g> Tensor<'g> {
     pub fn transpose(self) -> Tensor<'g> {
         let mut order: Vec<usize> = (0..self.rank()).collect();
         if self.rank() < 2 {
-            return self.scope.mistake("transpose", format!("needs two axes, found {}", self.extents()));
+            return self.scope.mistake(
+                "transpose",
+                format!("needs two axes, found {}", self.extents()),
+            );
         }
         order.swap(self.rank() - 2, self.rank() - 1);
         self.permute(&order)
@@ -152,15 +167,22 @@ impl<'g> Tensor<'g> {
     /// `len` entries of an axis from `start` on, without copying.
     pub fn slice(self, axis: isize, start: usize, len: usize) -> Tensor<'g> {
         let extents = self.extents();
-        let fits = axis_of(axis, self.rank())
-            .filter(|&a| len > 0 && start.checked_add(len).is_some_and(|end| end <= extents.as_slice()[a]));
+        let fits = axis_of(axis, self.rank()).filter(|&a| {
+            len > 0
+                && start
+                    .checked_add(len)
+                    .is_some_and(|end| end <= extents.as_slice()[a])
+        });
         let Some(axis) = fits else {
-            return self
-                .scope
-                .mistake("slice", format!("{start}..{start}+{len} of axis {axis} in {extents}"));
+            return self.scope.mistake(
+                "slice",
+                format!("{start}..{start}+{len} of axis {axis} in {extents}"),
+            );
         };
         if self.dtype().is_quantized() {
-            return self.scope.mistake("slice", format!("{} is packed in blocks", self.dtype()));
+            return self
+                .scope
+                .mistake("slice", format!("{} is packed in blocks", self.dtype()));
         }
         let g = self.rank() - 1 - axis;
         let (mut ne, nb) = (self.ne(), self.nb());
@@ -168,7 +190,18 @@ impl<'g> Tensor<'g> {
         let offset = start * nb[g];
         // SAFETY: the range was checked against the extent, so the view stays inside the tensor.
         self.scope.emit(self.rank(), |ctx| unsafe {
-            sys::ggml_view_4d(ctx, self.ptr.as_ptr(), ne[0], ne[1], ne[2], ne[3], nb[1], nb[2], nb[3], offset)
+            sys::ggml_view_4d(
+                ctx,
+                self.ptr.as_ptr(),
+                ne[0],
+                ne[1],
+                ne[2],
+                ne[3],
+                nb[1],
+                nb[2],
+                nb[3],
+                offset,
+            )
         })
     }
 
@@ -194,7 +227,11 @@ impl<'g> Tensor<'g> {
         let Some(axis) = fits else {
             return self.scope.mistake(
                 "concat",
-                format!("{} {a} and {} {b} along {axis}", self.dtype(), other.dtype()),
+                format!(
+                    "{} {a} and {} {b} along {axis}",
+                    self.dtype(),
+                    other.dtype()
+                ),
             );
         };
         let dim = (a.rank() - 1 - axis) as i32;
@@ -211,18 +248,34 @@ impl<'g> Tensor<'g> {
             return self;
         }
         let Some(at) = axis_of(axis, self.rank()).filter(|_| self.dtype() == DType::F32) else {
-            return self.scope.mistake("pad", format!("axis {axis} of {} {}", self.dtype(), self.extents()));
+            return self.scope.mistake(
+                "pad",
+                format!("axis {axis} of {} {}", self.dtype(), self.extents()),
+            );
         };
         let mut p = [0i32; 8];
         let g = self.rank() - 1 - at;
         let (Ok(lo), Ok(hi)) = (i32::try_from(before), i32::try_from(after)) else {
-            return self.scope.mistake("pad", format!("{before} and {after} are beyond 32 bits"));
+            return self
+                .scope
+                .mistake("pad", format!("{before} and {after} are beyond 32 bits"));
         };
         (p[2 * g], p[2 * g + 1]) = (lo, hi);
         let x = self.contiguous();
         // SAFETY: f32, packed, non-negative paddings.
         self.scope.emit(self.rank(), |ctx| unsafe {
-            sys::ggml_pad_ext(ctx, x.ptr.as_ptr(), p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
+            sys::ggml_pad_ext(
+                ctx,
+                x.ptr.as_ptr(),
+                p[0],
+                p[1],
+                p[2],
+                p[3],
+                p[4],
+                p[5],
+                p[6],
+                p[7],
+            )
         })
     }
 
@@ -232,7 +285,11 @@ impl<'g> Tensor<'g> {
         if before >= extent || after >= extent || self.dtype() != DType::F32 {
             return self.scope.mistake(
                 "pad_reflect",
-                format!("{before} and {after} of {} {}", self.dtype(), self.extents()),
+                format!(
+                    "{before} and {after} of {} {}",
+                    self.dtype(),
+                    self.extents()
+                ),
             );
         }
         let x = self.contiguous();
@@ -246,7 +303,9 @@ impl<'g> Tensor<'g> {
     pub fn broadcast(self, shape: &[usize]) -> Tensor<'g> {
         let wanted = Shape::new(shape).filter(|s| s.takes(&self.extents()));
         let Some(wanted) = wanted else {
-            return self.scope.mistake("broadcast", format!("{} to {shape:?}", self.extents()));
+            return self
+                .scope
+                .mistake("broadcast", format!("{} to {shape:?}", self.extents()));
         };
         let ne = wanted.ggml();
         // SAFETY: each extent is one or the wanted one.
@@ -262,10 +321,14 @@ impl<'g> Tensor<'g> {
         }
         let plain = |t| matches!(t, DType::F32 | DType::F16 | DType::BF16);
         if !plain(dtype) || !(plain(self.dtype()) || self.dtype().is_quantized()) {
-            return self.scope.mistake("cast", format!("{} to {dtype}", self.dtype()));
+            return self
+                .scope
+                .mistake("cast", format!("{} to {dtype}", self.dtype()));
         }
         // SAFETY: ggml copies between these types.
-        self.scope.emit(self.rank(), |ctx| unsafe { sys::ggml_cast(ctx, self.ptr.as_ptr(), dtype.id()) })
+        self.scope.emit(self.rank(), |ctx| unsafe {
+            sys::ggml_cast(ctx, self.ptr.as_ptr(), dtype.id())
+        })
     }
 }
 

@@ -31,6 +31,13 @@ pub fn program(name: &str, profile: &str) -> PathBuf {
         .join(format!("{name}{}", env::consts::EXE_SUFFIX))
 }
 
+/// Fetches the catalogue's model `id` with our own program where it is missing; returns its folder.
+pub fn model_folder(program: &Path, id: &str) -> Result<PathBuf> {
+    run(Command::new(program).args(["models", "pull", id]))?;
+    let path = capture(Command::new(program).args(["models", "path", id]))?;
+    Ok(path.trim_end().into())
+}
+
 /// The `cargo` that runs this task, started in the root folder.
 pub fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));

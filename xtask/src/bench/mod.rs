@@ -1,0 +1,28 @@
+//! `cargo xtask bench`: this engine beside others, on the same weights and recordings.
+
+mod asr;
+mod table;
+mod workshop;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+/// Options of `cargo xtask bench`.
+#[derive(Args)]
+pub struct Options {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Speech recognition: audiocpp, whisper.cpp and faster-whisper.
+    Asr(asr::Options),
+}
+
+/// Runs the benchmark.
+pub fn run(options: &Options) -> Result<()> {
+    match &options.task {
+        Task::Asr(options) => asr::run(options),
+    }
+}

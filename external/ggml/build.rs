@@ -40,6 +40,7 @@ fn main() {
     );
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=cmake");
+    println!("cargo:rerun-if-changed=blaslt");
     // Sources outside this crate that the build takes in where they are present.
     let stand_in = here.join("../../tests/stand_in");
     if stand_in.is_dir() {

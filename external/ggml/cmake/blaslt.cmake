@@ -46,3 +46,29 @@ if(TARGET ggml-cuda AND GGML_CUDA_CUBLASLT)
   set(AUDIOCPP_BLASLT ON)
 endif()
 message(STATUS "GEMM through BLASLt: ${AUDIOCPP_BLASLT}")
+
+# Tests of the route on fake libraries; `cmake --build . --target blaslt_tests` makes them.
+if(BUILD_SHARED_LIBS AND UNIX)
+  add_custom_target(blaslt_tests)
+  function(blaslt_test name)
+    add_executable(${name} EXCLUDE_FROM_ALL
+      ${BLASLT_DIR}/test/blaslt_test.cpp
+      ${BLASLT_DIR}/test/fake/fake.cpp
+      ${BLASLT_DIR}/context.cpp
+      ${BLASLT_DIR}/entry.cpp
+      ${BLASLT_DIR}/matmul.cpp
+      ${BLASLT_DIR}/stats.cpp)
+    target_include_directories(${name} PRIVATE
+      ${BLASLT_DIR}/test/fake ${GGML_SOURCE_DIR}/src ${GGML_SOURCE_DIR}/include)
+    target_compile_definitions(${name} PRIVATE GGML_USE_HIP ${ARGN})
+    target_compile_features(${name} PRIVATE cxx_std_17)
+    target_compile_options(${name} PRIVATE -O1 -Wall -Wextra -Wno-unused-function)
+    target_link_libraries(${name} PRIVATE ggml-base)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
+      INSTALL_RPATH "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+    add_dependencies(blaslt_tests ${name})
+  endfunction()
+  blaslt_test(blaslt_rocm_7)
+  blaslt_test(blaslt_rocm_6_4 HIP_VERSION=60400000)
+  blaslt_test(blaslt_pointer_arrays HIPBLASLT_VERSION_MAJOR=1 HIPBLASLT_VERSION_MINOR=3)
+endif()

@@ -110,10 +110,17 @@ fn run(file: &str, environment: &[(&str, &str)], limit: Duration) -> Option<Outp
     child.wait_with_output().ok()
 }
 
+/// Plugin file, environment, and what the child must print.
+type Case = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
+
 #[test]
 fn each_fault_is_what_it_says() {
     let hip = "libggml-hip.so";
-    let cases: &[(&str, &[(&str, &str)], &str)] = &[
+    let cases: &[Case] = &[
         (hip, &[], "computed Ok([72.0, 232.0])"),
         (
             hip,

@@ -9,7 +9,6 @@ use std::{
 };
 
 /// Where a tensor's row-major little-endian bytes come from.
-#[allow(dead_code)]
 pub(super) enum Data {
     /// A piece of the file as it is.
     Plain(Bytes),
@@ -113,6 +112,7 @@ impl Container {
 
     /// Moves the tensors of `other`, another file of the same model, in here.
     pub(super) fn append(&mut self, other: Container) -> Result<()> {
+        self.format = other.format;
         for (info, data) in other.tensors.into_iter().zip(other.data) {
             self.push(info.name, info.dtype, info.shape, data)?;
         }
@@ -169,7 +169,7 @@ fn latin1_len(text: &[u8]) -> Option<usize> {
     Some(n)
 }
 
-fn latin1_bytes(text: &[u8]) -> Vec<u8> {
+pub(super) fn latin1_bytes(text: &[u8]) -> Vec<u8> {
     String::from_utf8_lossy(text)
         .chars()
         .map(|c| u8::try_from(c).unwrap_or(b'?'))

@@ -1,8 +1,8 @@
 //! Which format a file or folder is: the content decides.
 
 use super::{
-    Error, Format, Result, Source, container::Container, ct2, gguf, map::map, safetensors,
-    whisper_cpp,
+    Error, Format, Result, Source, container::Container, ct2, gguf, map::map, onnx, safetensors,
+    torch, whisper_cpp,
 };
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -18,25 +18,30 @@ pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn Source>> {
     };
     let name = file.file_name().and_then(|n| n.to_str()).unwrap_or("");
     if name.ends_with(safetensors::INDEX_SUFFIX) {
-        let shards = safetensors::read_sharded(&file, Format::Safetensors, read)?;
+        let shards = safetensors::read_sharded(&file, read)?;
         return Ok(Box::new(shards));
     }
     let data = map(&file)?;
-    Ok(Box::new(read(&file, &data)?))
+    open_bytes(&file, data)
 }
 
 /// Reads weights that are already in memory; `path` appears in messages only, but lets parts
 /// of a split model be found beside it.
 pub fn open_bytes(path: impl AsRef<Path>, data: Bytes) -> Result<Box<dyn Source>> {
-    Ok(Box::new(read(path.as_ref(), &data)?))
+    let path = path.as_ref();
+    match detect(path, &data) {
+        Some(Format::Onnx) => Ok(Box::new(onnx::Model::read(path, &data)?)),
+        _ => Ok(Box::new(read(path, &data)?)),
+    }
 }
 
 fn read(path: &Path, data: &Bytes) -> Result<Container> {
-    match detect(data) {
+    match detect(path, data) {
         Some(Format::Gguf) => gguf::read(path, data),
         Some(Format::WhisperCpp) => whisper_cpp::read(path, data),
         Some(Format::Safetensors) => safetensors::read(path, data),
         Some(Format::CTranslate2) => ct2::read(path, data),
+        Some(Format::Torch) => torch::read(path, data, &[]),
         _ => Err(Error::Unsupported {
             path: path.to_owned(),
             found: describe(data),
@@ -44,8 +49,10 @@ fn read(path: &Path, data: &Bytes) -> Result<Container> {
     }
 }
 
-/// Format of a whole file by its first bytes.
-fn detect(data: &[u8]) -> Option<Format> {
+/// Format of a whole file by its first bytes; a protobuf has no magic number, so a file that
+/// is nothing else counts as ONNX if it starts as exporters start it or is called so.
+fn detect(path: &Path, data: &[u8]) -> Option<Format> {
+    let is_onnx_name = path.extension().is_some_and(|e| e == "onnx") && known_other(data).is_none();
     if data.starts_with(gguf::MAGIC) {
         Some(Format::Gguf)
     } else if data.starts_with(&whisper_cpp::MAGIC) {
@@ -54,14 +61,21 @@ fn detect(data: &[u8]) -> Option<Format> {
         Some(Format::CTranslate2)
     } else if looks_like_safetensors(data) {
         Some(Format::Safetensors)
+    } else if data.starts_with(torch::ZIP) || data.starts_with(&[torch::PICKLE]) {
+        Some(Format::Torch)
+    } else if data.starts_with(&[ONNX_IR_VERSION]) || (is_onnx_name && !data.is_empty()) {
+        Some(Format::Onnx)
     } else {
         None
     }
 }
 
-/// A header length, then a JSON object.
+/// Tag of the first field of an ONNX model.
+const ONNX_IR_VERSION: u8 = 0x08;
+
+/// A header length, not absurd, then a JSON object.
 fn looks_like_safetensors(data: &[u8]) -> bool {
-    data.len() > 8 && data[8] == b'{'
+    data.len() > 8 && data[8] == b'{' && data[4..8] == [0; 4]
 }
 
 /// A small version, then a NUL-terminated name of letters and digits.
@@ -79,8 +93,8 @@ fn looks_like_ct2(data: &[u8]) -> bool {
 }
 
 /// What a file that is not read looks like, for the error message.
-fn describe(data: &[u8]) -> String {
-    let known: [(usize, &[u8], &str); 12] = [
+fn known_other(data: &[u8]) -> Option<&'static str> {
+    let known: [(usize, &[u8], &'static str); 12] = [
         (
             0,
             b"version https://git-lfs",
@@ -110,13 +124,18 @@ fn describe(data: &[u8]) -> String {
         (0, b"RIFF", "is a RIFF (sound) file, not weights"),
         (0, b"{", "is JSON: give the weight file or the folder"),
     ];
+    known
+        .into_iter()
+        .find(|(at, magic, _)| data.get(*at..).is_some_and(|d| d.starts_with(magic)))
+        .map(|(_, _, what)| what)
+}
+
+fn describe(data: &[u8]) -> String {
     if data.is_empty() {
         return "the file is empty".into();
     }
-    for (at, magic, what) in known {
-        if data.get(at..).is_some_and(|d| d.starts_with(magic)) {
-            return what.into();
-        }
+    if let Some(what) = known_other(data) {
+        return what.into();
     }
     let first = &data[..data.len().min(16)];
     format!("unknown weight format, first bytes {first:02x?}")

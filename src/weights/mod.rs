@@ -25,7 +25,9 @@ mod dtype;
 mod error;
 mod gguf;
 mod map;
+pub mod onnx;
 mod safetensors;
+pub mod torch;
 mod value;
 mod whisper_cpp;
 
@@ -105,6 +107,11 @@ pub trait Source: Send + Sync {
 
     /// Values that the file carries beside its tensors; a map, empty if there are none.
     fn metadata(&self) -> &Value;
+
+    /// The node list, where the file is an ONNX graph.
+    fn onnx(&self) -> Option<&onnx::Graph> {
+        None
+    }
 
     /// What `name` is when the model wants it with shape `wanted`: [`Source::find`], except in
     /// sources that make their tensors up.

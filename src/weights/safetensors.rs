@@ -103,11 +103,10 @@ fn stored_type(dtype: Dtype) -> Option<StoredType> {
 /// opens each.
 pub(super) fn read_sharded(
     index: &Path,
-    format: Format,
     read_one: impl Fn(&Path, &Bytes) -> Result<Container>,
 ) -> Result<Container> {
     let folder = index.parent().unwrap_or(Path::new(""));
-    let mut container = Container::new(folder, format);
+    let mut container = Container::new(folder, Format::Safetensors);
     let json: serde_json::Value = serde_json::from_slice(&map(index)?)
         .map_err(|e| container.invalid(format!("index {}: {e}", index.display())))?;
     let Some(names) = json.get("weight_map").and_then(|m| m.as_object()) else {

@@ -1,39 +1,33 @@
-//! Sound: clips in memory and streams of samples (see docs/architecture.md).
+//! Sound in and out: decoding, resampling, WAV writing and spectral front ends.
+//!
+//! ```no_run
+//! use audiocpp::audio::{AudioSource, Reader, mono_at};
+//! let mut speech = mono_at(Reader::open("talk.m4a")?, 16_000)?;
+//! let mut window = Vec::new();
+//! while speech.read(&mut window, 480_000)? > 0 {
+//!     // `window` holds up to 30 s of mono 16 kHz samples
+//!     window.clear();
+//! }
+//! for warning in speech.warnings() {
+//!     eprintln!("{warning}");
+//! }
+//! # Ok::<(), audiocpp::audio::Error>(())
+//! ```
+mod container;
+mod decoder;
+mod error;
+mod mel;
+mod reader;
+mod resample;
+mod source;
+mod stft;
+mod wav;
 
-use serde::{Deserialize, Serialize};
-
-/// Shorthand for results of this module.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Why sound could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A rate, channel count, length or shape that the operation cannot work with.
-    #[error("{0}")]
-    Invalid(String),
-}
-
-/// A whole clip in memory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Audio {
-    /// Interleaved samples, nominally within -1..1.
-    pub samples: Vec<f32>,
-    /// Frames per second.
-    pub rate: u32,
-    /// Samples per frame.
-    pub channels: u16,
-}
-
-/// A stream of interleaved f32 frames that is read once, from start to end.
-pub trait AudioSource: Send {
-    /// Frames per second.
-    fn rate(&self) -> u32;
-    /// Samples per frame.
-    fn channels(&self) -> u16;
-    /// Seconds, where the container says so; never trusted for allocation.
-    fn duration_hint(&self) -> Option<f64>;
-    /// Appends at most `max_frames` frames to `out` and returns how many; 0 is the end.
-    fn read(&mut self, out: &mut Vec<f32>, max_frames: usize) -> Result<usize>;
-    /// Takes the warnings gathered so far (damaged packets, replaced samples).
-    fn warnings(&mut self) -> Vec<String>;
-}
+pub use error::{Error, Result, WANTED};
+pub use mel::{Log, LogMel, LogMelConfig, MelBank, MelNorm, MelScale};
+pub use reader::Reader;
+pub use realfft::num_complex::Complex32;
+pub use resample::{RATES, Resampler, resample, resampled_len};
+pub use source::{Audio, AudioSource, Clip, MonoAt, downmix, mono_at};
+pub use stft::{Padding, Spectrogram, Stft, StftConfig, Window};
+pub use wav::{WavFormat, WavWriter, stream_header, wav_bytes, write_wav};

@@ -45,6 +45,31 @@ if(TARGET ggml-cuda AND GGML_CUDA_CUBLASLT)
   target_link_libraries(ggml-cuda PRIVATE CUDA::cublasLt CUDA::cudart)
   set(AUDIOCPP_BLASLT ON)
 endif()
+
+# Programs that check the route on a real GPU; `cmake --build . --target blaslt_checks` makes them.
+if(AUDIOCPP_BLASLT)
+  add_executable(gemm_check EXCLUDE_FROM_ALL ${BLASLT_DIR}/check/gemm_check.cpp)
+  target_link_libraries(gemm_check PRIVATE ggml ggml-base)
+  add_executable(capture_check EXCLUDE_FROM_ALL
+    ${BLASLT_DIR}/check/capture_check.cpp
+    ${BLASLT_DIR}/context.cpp
+    ${BLASLT_DIR}/entry.cpp
+    ${BLASLT_DIR}/matmul.cpp
+    ${BLASLT_DIR}/stats.cpp)
+  target_include_directories(capture_check PRIVATE ${GGML_SOURCE_DIR}/src)
+  target_link_libraries(capture_check PRIVATE ggml-base)
+  if(TARGET ggml-hip)
+    target_compile_definitions(capture_check PRIVATE GGML_USE_HIP __HIP_PLATFORM_AMD__=1)
+    target_link_libraries(capture_check PRIVATE roc::hipblaslt roc::hipblas hip::host)
+  else()
+    target_link_libraries(capture_check PRIVATE CUDA::cublasLt CUDA::cublas CUDA::cudart)
+  endif()
+  foreach(check gemm_check capture_check)
+    target_compile_features(${check} PRIVATE cxx_std_17)
+    set_target_properties(${check} PROPERTIES BUILD_WITH_INSTALL_RPATH OFF)
+  endforeach()
+  add_custom_target(blaslt_checks DEPENDS gemm_check capture_check)
+endif()
 message(STATUS "GEMM through BLASLt: ${AUDIOCPP_BLASLT}")
 
 # Tests of the route on fake libraries; `cmake --build . --target blaslt_tests` makes them.

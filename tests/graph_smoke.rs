@@ -51,8 +51,9 @@ fn the_first_mistake_is_the_one_reported() {
 fn writes_rows_before_they_are_read() {
     let device = Device::cpu(1).unwrap();
     let mut state = BufferBuilder::new(&device, 1);
-    state.declare("cache", DType::F16, &[4, 2]).unwrap();
-    let cache = state.allocate().unwrap().remove(0);
+    let cache = state.declare("cache", DType::F16, &[4, 2]).unwrap();
+    assert!(cache.clear().is_err(), "it has no memory yet");
+    state.allocate().unwrap();
     let mut graph = Graph::build(&device, |g| {
         let rows = g.input("rows", DType::F32, &[1, 2]);
         let at = g.input("at", DType::I32, &[1]);
@@ -76,8 +77,8 @@ fn writes_rows_before_they_are_read() {
 fn convolution_by_overlapping_rows() {
     let device = Device::cpu(1).unwrap();
     let mut weights = BufferBuilder::weights(&device, 1);
-    weights.declare("w", DType::F16, &[1, 6]).unwrap();
-    let w = weights.allocate().unwrap().remove(0);
+    let w = weights.declare("w", DType::F16, &[1, 6]).unwrap();
+    weights.allocate().unwrap();
     // One output, three taps, two channels: the sum of both channels' neighbours.
     w.write(&[half::f16::ONE; 6]).unwrap();
     let mut graph = Graph::build(&device, |g| {

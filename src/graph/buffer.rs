@@ -1,6 +1,10 @@
 //! Tensors that stay on a device between graphs: weights, caches, tables.
 
-use std::{ffi::CString, ptr::NonNull, sync::Arc};
+use std::{
+    ffi::CString,
+    ptr::NonNull,
+    sync::{Arc, OnceLock},
+};
 
 use ggml_sys as sys;
 
@@ -14,7 +18,7 @@ impl Buffer {
     /// Bytes allocated on the device.
     pub fn bytes(&self) -> usize {
         // SAFETY: the buffer lives as long as `self`.
-        self.0.memory.map_or(0, |memory| unsafe {
+        self.0.memory.get().map_or(0, |memory| unsafe {
             sys::ggml_backend_buffer_get_size(memory.as_ptr())
         })
     }
@@ -22,8 +26,8 @@ impl Buffer {
 
 struct Memory {
     context: NonNull<sys::ggml_context>,
-    /// None only while the tensors are being declared.
-    memory: Option<NonNull<sys::ggml_backend_buffer>>,
+    /// Empty while the tensors are being declared.
+    memory: OnceLock<NonNull<sys::ggml_backend_buffer>>,
     device: Arc<Opened>,
 }
 
@@ -38,7 +42,7 @@ impl Drop for Memory {
         let _busy = self.device.lock();
         // SAFETY: made by `BufferBuilder`, freed once; every user holds an `Arc` of this.
         unsafe {
-            if let Some(memory) = self.memory {
+            if let Some(memory) = self.memory.get() {
                 sys::ggml_backend_buffer_free(memory.as_ptr());
             }
             sys::ggml_free(self.context.as_ptr());
@@ -61,18 +65,11 @@ unsafe impl Send for DeviceTensor {}
 // SAFETY: see `Memory`.
 unsafe impl Sync for DeviceTensor {}
 
-/// A tensor that was declared but has no memory yet: an index into the builder's order.
-struct Declared {
-    tensor: NonNull<sys::ggml_tensor>,
-    name: Arc<str>,
-    dtype: DType,
-    shape: Shape,
-}
-
 /// Declares tensors, then gives all of them memory in one allocation.
 pub struct BufferBuilder {
-    memory: Memory,
-    declared: Vec<Declared>,
+    memory: Arc<Memory>,
+    declared: usize,
+    bytes: usize,
     capacity: usize,
     weights: bool,
 }
@@ -99,18 +96,19 @@ impl BufferBuilder {
         // a failed malloc of this small size, where nothing can be done.
         let context = NonNull::new(unsafe { sys::ggml_init(params) }).expect("malloc of a few KiB");
         BufferBuilder {
-            memory: Memory {
+            memory: Arc::new(Memory {
                 context,
-                memory: None,
+                memory: OnceLock::new(),
                 device: device.0.clone(),
-            },
-            declared: Vec::new(),
+            }),
+            declared: 0,
+            bytes: 0,
             capacity,
             weights,
         }
     }
 
-    /// Declares a tensor and returns its position in [`allocate`](Self::allocate)'s result.
+    /// Declares a tensor. It can be used once [`allocate`](Self::allocate) has run.
     ///
     /// # Errors
     /// [`GraphError::Tensor`] if ggml cannot hold this shape in this type, or if more tensors
@@ -120,7 +118,7 @@ impl BufferBuilder {
         name: &str,
         dtype: DType,
         shape: &[usize],
-    ) -> Result<usize, GraphError> {
+    ) -> Result<DeviceTensor, GraphError> {
         let bad = |problem: String| GraphError::Tensor {
             name: name.to_owned(),
             problem,
@@ -131,17 +129,20 @@ impl BufferBuilder {
             ))
         })?;
         let row = extents.ggml()[0] as usize;
-        if dtype.row_bytes(row).is_none() {
+        let Some(row_bytes) = dtype.row_bytes(row) else {
             return Err(bad(format!(
                 "rows of {row} values do not fill the {}-value blocks of {dtype}",
                 dtype.block_len()
             )));
-        }
-        if self.declared.len() == self.capacity {
+        };
+        if self.declared == self.capacity {
             return Err(bad(format!(
                 "only {} tensors were announced",
                 self.capacity
             )));
+        }
+        if self.memory.memory.get().is_some() {
+            return Err(bad("declared after its buffer was allocated".into()));
         }
         // SAFETY: the context has room (checked above) and the shape is valid.
         let tensor = unsafe {
@@ -156,79 +157,62 @@ impl BufferBuilder {
             }
             NonNull::new(tensor).expect("ggml_new_tensor aborts rather than return null")
         };
-        self.declared.push(Declared {
+        self.declared += 1;
+        self.bytes = self
+            .bytes
+            .saturating_add(row_bytes * (extents.count() / row));
+        Ok(DeviceTensor {
             tensor,
             name: name.into(),
             dtype,
             shape: extents,
-        });
-        Ok(self.declared.len() - 1)
+            memory: self.memory.clone(),
+        })
     }
 
-    /// Allocates all declared tensors, zero-filled, in the order of their declaration.
+    /// Gives every declared tensor its memory; state is zero-filled, weights are not.
     ///
     /// # Errors
     /// [`GraphError::OutOfMemory`].
-    pub fn allocate(mut self) -> Result<Vec<DeviceTensor>, GraphError> {
-        if self.declared.is_empty() {
-            return Ok(Vec::new());
+    pub fn allocate(self) -> Result<Buffer, GraphError> {
+        let device = &self.memory.device;
+        if self.declared == 0 {
+            return Ok(Buffer(self.memory.clone()));
         }
-        let device = self.memory.device.clone();
-        let memory = {
-            let _busy = device.lock();
-            // SAFETY: the context holds unallocated tensors only; `main` is alive.
-            let memory = unsafe {
-                sys::ggml_backend_alloc_ctx_tensors(
-                    self.memory.context.as_ptr(),
-                    device.main.as_ptr(),
-                )
-            };
-            let Some(memory) = NonNull::new(memory) else {
-                let bytes: usize = self.declared.iter().map(Declared::bytes).sum();
-                return Err(GraphError::OutOfMemory {
-                    device: device.name().to_owned(),
-                    what: if self.weights {
-                        "the weights"
-                    } else {
-                        "the model's state"
-                    }
-                    .into(),
-                    mib: bytes.div_ceil(1 << 20),
-                });
-            };
-            // SAFETY: a fresh buffer of this device.
-            unsafe {
-                if self.weights {
-                    sys::ggml_backend_buffer_set_usage(
-                        memory.as_ptr(),
-                        sys::GGML_BACKEND_BUFFER_USAGE_WEIGHTS,
-                    );
-                } else {
-                    sys::ggml_backend_buffer_clear(memory.as_ptr(), 0);
-                }
-            }
-            memory
+        let busy = device.lock();
+        // SAFETY: the context holds unallocated tensors only; `main` is alive.
+        let memory = unsafe {
+            sys::ggml_backend_alloc_ctx_tensors(self.memory.context.as_ptr(), device.main.as_ptr())
         };
-        self.memory.memory = Some(memory);
-        let memory = Arc::new(self.memory);
-        Ok(self
-            .declared
-            .into_iter()
-            .map(|d| DeviceTensor {
-                tensor: d.tensor,
-                name: d.name,
-                dtype: d.dtype,
-                shape: d.shape,
-                memory: memory.clone(),
-            })
-            .collect())
-    }
-}
-
-impl Declared {
-    fn bytes(&self) -> usize {
-        // SAFETY: a live, described tensor.
-        unsafe { sys::ggml_nbytes(self.tensor.as_ptr()) }
+        let Some(memory) = NonNull::new(memory) else {
+            return Err(GraphError::OutOfMemory {
+                device: device.name().to_owned(),
+                what: if self.weights {
+                    "the weights"
+                } else {
+                    "the model's state"
+                }
+                .into(),
+                mib: self.bytes.div_ceil(1 << 20),
+            });
+        };
+        // SAFETY: a fresh buffer of this device.
+        unsafe {
+            if self.weights {
+                sys::ggml_backend_buffer_set_usage(
+                    memory.as_ptr(),
+                    sys::GGML_BACKEND_BUFFER_USAGE_WEIGHTS,
+                );
+            } else {
+                sys::ggml_backend_buffer_clear(memory.as_ptr(), 0);
+            }
+        }
+        drop(busy);
+        self.memory
+            .memory
+            .set(memory)
+            .expect("`allocate` consumes the only builder");
+        Ok(Buffer(self.memory.clone()))
     }
 }
 
@@ -284,6 +268,7 @@ impl DeviceTensor {
                 self.bytes()
             )));
         }
+        self.expect_memory()?;
         let _busy = self.memory.device.lock();
         // SAFETY: the tensor has memory of exactly this size, and the lock is held.
         unsafe {
@@ -313,6 +298,7 @@ impl DeviceTensor {
                 self.shape.count()
             )));
         }
+        self.expect_memory()?;
         let bytes: &[u8] = bytemuck::cast_slice(values);
         let _busy = self.memory.device.lock();
         // SAFETY: the range lies inside the tensor (checked above), and the lock is held.
@@ -333,6 +319,7 @@ impl DeviceTensor {
     /// [`GraphError::Type`] if `T` is not its type.
     pub fn read<T: Element>(&self) -> Result<Vec<T>, GraphError> {
         self.expect_type::<T>()?;
+        self.expect_memory()?;
         let mut values = vec![T::zeroed(); self.shape.count()];
         let _busy = self.memory.device.lock();
         // SAFETY: `values` has the tensor's size, and the lock is held.
@@ -348,10 +335,22 @@ impl DeviceTensor {
     }
 
     /// Sets every byte to zero.
-    pub fn clear(&self) {
+    ///
+    /// # Errors
+    /// [`GraphError::Tensor`] if its buffer was not allocated yet.
+    pub fn clear(&self) -> Result<(), GraphError> {
+        self.expect_memory()?;
         let _busy = self.memory.device.lock();
         // SAFETY: the range is the whole tensor, and the lock is held.
         unsafe { sys::ggml_backend_tensor_memset(self.tensor.as_ptr(), 0, 0, self.bytes()) };
+        Ok(())
+    }
+
+    pub(super) fn expect_memory(&self) -> Result<(), GraphError> {
+        if self.memory.memory.get().is_some() {
+            return Ok(());
+        }
+        Err(self.problem("used before its buffer was allocated".into()))
     }
 
     fn expect_type<T: Element>(&self) -> Result<(), GraphError> {

@@ -128,6 +128,9 @@ impl Scope {
         if self.failed() {
             return self.placeholder(stored.rank());
         }
+        if let Err(error) = stored.expect_memory() {
+            return self.fail(error);
+        }
         self.kept.borrow_mut().push(stored.buffer());
         Tensor {
             ptr: stored.tensor,
@@ -189,6 +192,29 @@ impl Scope {
             unsafe { sys::ggml_build_forward_expand(self.graph.as_ptr(), written.ptr.as_ptr()) };
         }
         written
+    }
+
+    /// Overwrites a stored tensor in every run with a value of the same shape.
+    pub fn store(&self, stored: &DeviceTensor, value: Tensor<'_>) {
+        let target = self.stored(stored);
+        if self.failed() {
+            return;
+        }
+        if target.ne() != value.ne() {
+            self.mistake(
+                "store",
+                format!("{value:?} into `{}` {target:?}", stored.name()),
+            );
+            return;
+        }
+        let copy = self.emit(stored.rank(), |ctx| {
+            // SAFETY: equal extents; ggml converts between the plain types.
+            unsafe { sys::ggml_cpy(ctx, value.ptr.as_ptr(), target.ptr.as_ptr()) }
+        });
+        if !self.failed() {
+            // SAFETY: as in `output`. The copy must be part of the graph even if nobody reads it.
+            unsafe { sys::ggml_build_forward_expand(self.graph.as_ptr(), copy.ptr.as_ptr()) };
+        }
     }
 
     /// Whether products must keep full f32 precision on this device.

@@ -205,6 +205,35 @@ impl<'g> Tensor<'g> {
         })
     }
 
+    /// The last axis as two, `[parts, extent / parts]`, without copying: a row of all heads
+    /// becomes `[head, width]`.
+    pub fn split_last(self, parts: usize) -> Tensor<'g> {
+        let width = self.dim(-1);
+        let plain = self.nb()[0] == self.dtype().block_bytes() && !self.dtype().is_quantized();
+        if self.rank() > 3 || parts == 0 || !width.is_multiple_of(parts) || !plain {
+            return self
+                .scope
+                .mistake("split_last", format!("{self:?} in {parts}"));
+        }
+        let (ne, nb) = (self.ne(), self.nb());
+        let each = width / parts;
+        // SAFETY: the same elements at the same places, with one axis more.
+        self.scope.emit(self.rank() + 1, |ctx| unsafe {
+            sys::ggml_view_4d(
+                ctx,
+                self.ptr.as_ptr(),
+                each as i64,
+                parts as i64,
+                ne[1],
+                ne[2],
+                each * nb[0],
+                nb[1],
+                nb[2],
+                0,
+            )
+        })
+    }
+
     /// An axis cut in `parts` equal pieces.
     pub fn split<const N: usize>(self, axis: isize) -> [Tensor<'g>; N] {
         let extent = self.dim(axis);

@@ -1,0 +1,219 @@
+//! The network: an audio encoder, and a text decoder that looks at its output.
+//!
+//! Struct fields follow the figure in the crate's documentation.
+
+use audiocpp::{
+    graph::{Conv1d, DType, DeviceTensor, Kernel, Scope, Tensor},
+    nn::{LayerNorm, Linear},
+};
+
+use crate::config::Config;
+
+/// A transformer block of the encoder.
+pub struct EncoderBlock {
+    pub attention_norm: LayerNorm,
+    /// Query, key and value projections in one, `[3 d, d]`.
+    pub qkv: Linear,
+    pub attention_out: Linear,
+    pub mlp_norm: LayerNorm,
+    pub mlp_in: Linear,
+    pub mlp_out: Linear,
+}
+
+/// Log-mel frames to audio features.
+pub struct Encoder {
+    /// 3 taps.
+    pub conv1: Linear,
+    /// 3 taps, every second step.
+    pub conv2: Linear,
+    /// Sinusoids `[1500, d]`.
+    pub positions: DeviceTensor,
+    pub blocks: Vec<EncoderBlock>,
+    pub norm: LayerNorm,
+}
+
+/// A transformer block of the decoder.
+pub struct DecoderBlock {
+    pub self_norm: LayerNorm,
+    /// Query, key and value projections in one, `[3 d, d]`.
+    pub self_qkv: Linear,
+    pub self_out: Linear,
+    pub cross_norm: LayerNorm,
+    pub cross_query: Linear,
+    /// Key and value projections of the audio features in one, `[2 d, d]`.
+    pub cross_kv: Linear,
+    pub cross_out: Linear,
+    pub mlp_norm: LayerNorm,
+    pub mlp_in: Linear,
+    pub mlp_out: Linear,
+}
+
+/// Audio features and earlier tokens to the next token.
+pub struct Decoder {
+    /// `[vocabulary, d]`; also the output projection.
+    pub tokens: DeviceTensor,
+    /// Learned, `[448, d]`.
+    pub positions: DeviceTensor,
+    pub blocks: Vec<DecoderBlock>,
+    pub norm: LayerNorm,
+}
+
+/// The whole network.
+pub struct Net {
+    pub config: Config,
+    pub encoder: Encoder,
+    pub decoder: Decoder,
+}
+
+/// Keys and values of the audio for every decoder block.
+pub struct CrossCache {
+    /// Keys `[frames, d]`.
+    pub keys: Vec<DeviceTensor>,
+    /// Values `[d, frames]`, so that mixing them is a product with packed rows.
+    pub values: Vec<DeviceTensor>,
+}
+
+/// Keys and values of the decoder's own tokens for every block: a pool of rows `[rows, d]`.
+/// Which rows a token sees is said by a mask, so that hypotheses share their common past.
+pub struct SelfCache {
+    pub keys: Vec<DeviceTensor>,
+    pub values: Vec<DeviceTensor>,
+}
+
+/// What one decoder run is given.
+pub struct DecoderInput<'g> {
+    /// Token ids, i32 `[n]`.
+    pub tokens: Tensor<'g>,
+    /// Place of each token in its text, i32 `[n]`.
+    pub positions: Tensor<'g>,
+    /// Row of the pool that each token's key and value go to, i32 `[n]`.
+    pub rows: Tensor<'g>,
+    /// 0 where a token (row) sees a row of the pool (column), else -inf: f16 `[n, pool]`.
+    pub mask: Tensor<'g>,
+}
+
+impl EncoderBlock {
+    fn forward<'g>(&self, x: Tensor<'g>, config: &Config, kernel: Kernel) -> Tensor<'g> {
+        let heads = config.audio_heads;
+        let [q, k, v] = self.qkv.forward(self.attention_norm.forward(x)).split(-1).map(|t: Tensor| t.split_last(heads));
+        let scale = ((config.audio_width / heads) as f32).powf(-0.5);
+        let x = x + self.attention_out.forward(q.attention(k, v, None, scale, kernel));
+        x + self.mlp_out.forward(self.mlp_in.forward(self.mlp_norm.forward(x)).gelu())
+    }
+}
+
+impl Encoder {
+    /// Log-mel `[1, 2 frames, mels]` -> features `[1, frames, d]`; frames up to 1500.
+    pub fn forward<'g>(&self, mel: Tensor<'g>, config: &Config, kernel: Kernel) -> Tensor<'g> {
+        let x = self.conv1.conv1d(mel, Conv1d::same(3)).gelu(); // [1, 2 frames, d]
+        let half = Conv1d { stride: 2, ..Conv1d::same(3) };
+        let x = self.conv2.conv1d(x, half).gelu(); // [1, frames, d]
+        let positions = x.scope().stored(&self.positions).slice(0, 0, x.dim(1));
+        let x = self.blocks.iter().fold(x + positions, |x, block| block.forward(x, config, kernel));
+        self.norm.forward(x)
+    }
+}
+
+impl DecoderBlock {
+    /// The next hidden states `[n, d]`, and the attention to the audio `[1, head, n, frames]`.
+    fn forward<'g>(
+        &self,
+        x: Tensor<'g>,
+        input: &DecoderInput<'g>,
+        own: (&DeviceTensor, &DeviceTensor),
+        cross: (&DeviceTensor, &DeviceTensor),
+        heads: usize,
+    ) -> (Tensor<'g>, Tensor<'g>) {
+        let x = x + self.self_attention(x, input, own, heads);
+        let (mixed, weights) = self.cross_attention(x, cross, heads);
+        let x = x + self.cross_out.forward(mixed);
+        let x = x + self.mlp_out.forward(self.mlp_in.forward(self.mlp_norm.forward(x)).gelu());
+        (x, weights)
+    }
+
+    fn self_attention<'g>(
+        &self,
+        x: Tensor<'g>,
+        input: &DecoderInput<'g>,
+        (keys, values): (&DeviceTensor, &DeviceTensor),
+        heads: usize,
+    ) -> Tensor<'g> {
+        let scope = x.scope();
+        let [n, width] = x.dims();
+        let [q, k, v] = self.self_qkv.forward(self.self_norm.forward(x)).split(-1);
+        let pool = input.mask.dim(1);
+        let see = |cache: &DeviceTensor, new: Tensor<'g>| {
+            let all = scope.write_rows(cache, new, input.rows).slice(0, 0, pool);
+            all.reshape(&[1, pool, width]).split_last(heads) // [1, pool, head, d / head]
+        };
+        let (k, v) = (see(keys, k), see(values, v));
+        let q = q.reshape(&[1, n, width]).split_last(heads);
+        let scale = ((width / heads) as f32).powf(-0.5);
+        let mixed = q.attention(k, v, Some(input.mask), scale, Kernel::Flash);
+        self.self_out.forward(mixed.reshape(&[n, width]))
+    }
+
+    /// The audio's values mixed for each token `[n, d]`, and the weights `[1, head, n, frames]`.
+    fn cross_attention<'g>(
+        &self,
+        x: Tensor<'g>,
+        (keys, values): (&DeviceTensor, &DeviceTensor),
+        heads: usize,
+    ) -> (Tensor<'g>, Tensor<'g>) {
+        let scope = x.scope();
+        let [n, width] = x.dims();
+        let q = self.cross_query.forward(self.cross_norm.forward(x)).reshape(&[1, n, width]).split_last(heads);
+        let keys = scope.stored(keys);
+        let frames = keys.dim(0);
+        let keys = keys.reshape(&[1, frames, width]).split_last(heads);
+        let weights = q.attention_weights(keys, None, ((width / heads) as f32).powf(-0.5));
+        let values = scope.stored(values).reshape(&[1, heads, width / heads, frames]);
+        let mixed = weights.matmul_t(values); // [1, head, n, d / head]
+        (mixed.permute(&[0, 2, 1, 3]).reshape(&[n, width]), weights)
+    }
+}
+
+impl Decoder {
+    /// The audio's keys and values for every block, from features `[1, frames, d]` into `cache`.
+    pub fn store_cross<'g>(&self, scope: &'g Scope, features: Tensor<'g>, cache: &CrossCache) {
+        let [_, frames, width] = features.dims();
+        for (i, block) in self.blocks.iter().enumerate() {
+            let [k, v] = block.cross_kv.forward(features).reshape(&[frames, 2 * width]).split(-1);
+            scope.store(&cache.keys[i], k);
+            scope.store(&cache.values[i], v.transpose());
+        }
+    }
+
+    /// Tokens -> normed hidden states `[n, d]`. `look` is shown the number of each block and its
+    /// attention to the audio `[1, head, n, frames]`.
+    pub fn hidden<'g>(
+        &self,
+        input: &DecoderInput<'g>,
+        own: &SelfCache,
+        cross: &CrossCache,
+        config: &Config,
+        mut look: impl FnMut(usize, Tensor<'g>),
+    ) -> Tensor<'g> {
+        let scope = input.tokens.scope();
+        let x = input.tokens.look_up(scope.stored(&self.tokens));
+        let mut x = x + input.positions.look_up(scope.stored(&self.positions)); // [n, d]
+        for (i, block) in self.blocks.iter().enumerate() {
+            let own = (&own.keys[i], &own.values[i]);
+            let cross = (&cross.keys[i], &cross.values[i]);
+            let (next, weights) = block.forward(x, input, own, cross, config.text_heads);
+            look(i, weights);
+            x = next;
+        }
+        self.norm.forward(x)
+    }
+
+    /// Hidden states `[n, d]` -> scores of every token of the vocabulary `[n, vocabulary]`.
+    pub fn logits<'g>(&self, hidden: Tensor<'g>) -> Tensor<'g> {
+        hidden.linear(&self.tokens, None)
+    }
+}
+
+/// The type of cached keys and values beside weights of `weights`: exact for f32, else half.
+pub fn cache_type(weights: DType) -> DType {
+    if weights == DType::F32 { DType::F32 } else { DType::F16 }
+}

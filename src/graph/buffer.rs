@@ -268,14 +268,32 @@ impl DeviceTensor {
                 self.bytes()
             )));
         }
+        self.write_bytes_at(0, bytes)
+    }
+
+    /// Overwrites the bytes from `offset` on, in the tensor's own storage type.
+    ///
+    /// # Errors
+    /// [`GraphError::Tensor`] if they do not fit.
+    pub fn write_bytes_at(&self, offset: usize, bytes: &[u8]) -> Result<(), GraphError> {
+        let fits = offset
+            .checked_add(bytes.len())
+            .is_some_and(|end| end <= self.bytes());
+        if !fits {
+            return Err(self.problem(format!(
+                "bytes {offset}..{offset}+{} given, it has {}",
+                bytes.len(),
+                self.bytes()
+            )));
+        }
         self.expect_memory()?;
         let _busy = self.memory.device.lock();
-        // SAFETY: the tensor has memory of exactly this size, and the lock is held.
+        // SAFETY: the range lies inside the tensor (checked above), and the lock is held.
         unsafe {
             sys::ggml_backend_tensor_set(
                 self.tensor.as_ptr(),
                 bytes.as_ptr().cast(),
-                0,
+                offset,
                 bytes.len(),
             )
         };
@@ -288,29 +306,10 @@ impl DeviceTensor {
     /// [`GraphError::Type`] or [`GraphError::Tensor`] if they do not fit.
     pub fn write_at<T: Element>(&self, start: usize, values: &[T]) -> Result<(), GraphError> {
         self.expect_type::<T>()?;
-        let end = start
-            .checked_add(values.len())
-            .filter(|&end| end <= self.shape.count());
-        if end.is_none() {
-            return Err(self.problem(format!(
-                "elements {start}..{start}+{} given, it has {}",
-                values.len(),
-                self.shape.count()
-            )));
-        }
-        self.expect_memory()?;
-        let bytes: &[u8] = bytemuck::cast_slice(values);
-        let _busy = self.memory.device.lock();
-        // SAFETY: the range lies inside the tensor (checked above), and the lock is held.
-        unsafe {
-            sys::ggml_backend_tensor_set(
-                self.tensor.as_ptr(),
-                bytes.as_ptr().cast(),
-                start * size_of::<T>(),
-                bytes.len(),
-            );
-        }
-        Ok(())
+        self.write_bytes_at(
+            start.saturating_mul(size_of::<T>()),
+            bytemuck::cast_slice(values),
+        )
     }
 
     /// The whole tensor, in storage order.

@@ -24,6 +24,7 @@ mod detect;
 mod dtype;
 mod error;
 mod gguf;
+mod loader;
 mod map;
 pub mod onnx;
 mod safetensors;
@@ -35,6 +36,7 @@ pub use container::Container;
 pub use detect::{open, open_bytes};
 pub use dtype::{StoredType, element_count};
 pub use error::{Error, Result};
+pub use loader::{LoadError, Loader, Policy, Weights};
 pub use value::Value;
 
 use std::{borrow::Cow, fmt, path::Path};

@@ -12,6 +12,7 @@ mod bindings;
 pub use bindings::*;
 
 pub mod plugins;
+pub mod quantize;
 
 /// Folder of the libraries and plugins that this build made; exists on the building machine only.
 pub const BUILD_LIB_DIR: &str = env!("GGML_BUILD_LIB_DIR");

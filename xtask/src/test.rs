@@ -4,7 +4,7 @@ use crate::{docs, setup, sh};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
-use std::time::Instant;
+use std::{process::Command, time::Instant};
 
 /// Options of `cargo xtask test`.
 #[derive(Args)]
@@ -17,6 +17,9 @@ pub struct Options {
     only: Option<String>,
 }
 
+/// Models of the catalogue that some test needs.
+const TEST_MODELS: &[&str] = &["whisper-tiny.en", "whisper-base"];
+
 struct Step {
     name: &'static str,
     run: fn() -> Result<()>,
@@ -24,7 +27,7 @@ struct Step {
     slow: bool,
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step {
         name: "setup",
         run: tools,
@@ -49,6 +52,11 @@ const STEPS: [Step; 6] = [
         name: "integration",
         run: integration,
         slow: false,
+    },
+    Step {
+        name: "models",
+        run: models,
+        slow: true,
     },
     Step {
         name: "docs",
@@ -123,7 +131,27 @@ fn unit() -> Result<()> {
 fn integration() -> Result<()> {
     let targets = test_targets()?;
     let chosen: Vec<_> = targets.iter().filter(|t| !t.needs_models()).collect();
-    run_targets(&chosen, &[])
+    run_targets(&chosen, None)
+}
+
+/// Fetches the models that tests need, then runs those tests.
+fn models() -> Result<()> {
+    sh::run(&mut sh::cargo([
+        "build",
+        "--locked",
+        "--package",
+        "audiocpp-cli",
+    ]))?;
+    let program = sh::program("audiocpp_cli", "debug");
+    sh::run(
+        Command::new(&program)
+            .args(["models", "pull"])
+            .args(TEST_MODELS),
+    )?;
+    let folder = sh::capture(Command::new(&program).args(["models", "path"]))?;
+    let targets = test_targets()?;
+    let chosen: Vec<_> = targets.iter().filter(|t| t.needs_models()).collect();
+    run_targets(&chosen, Some(folder.trim_end()))
 }
 
 /// One file under some package's `tests/`.
@@ -139,8 +167,8 @@ impl TestTarget {
     }
 }
 
-/// Runs the targets in one `cargo test`, with `env` set.
-fn run_targets(targets: &[&TestTarget], env: &[(&str, &str)]) -> Result<()> {
+/// Runs the targets in one `cargo test`, which finds downloaded models in `models`.
+fn run_targets(targets: &[&TestTarget], models: Option<&str>) -> Result<()> {
     if targets.is_empty() {
         eprintln!("no such tests in this workspace");
         return Ok(());
@@ -155,7 +183,7 @@ fn run_targets(targets: &[&TestTarget], env: &[(&str, &str)]) -> Result<()> {
     for target in targets {
         cargo.args(["--test", &target.name]);
     }
-    sh::run(cargo.envs(env.iter().copied()))
+    sh::run(cargo.envs(models.map(|folder| (audiocpp_testing::models::VARIABLE, folder))))
 }
 
 /// Every integration test of the workspace.

@@ -5,5 +5,6 @@
 
 pub mod expected;
 pub mod formula;
+pub mod models;
 pub mod speech;
 pub mod wer;

@@ -104,6 +104,20 @@ mod tests {
     }
 
     #[test]
+    fn rates_are_those_of_jiwer() {
+        let rate = |said, heard| word_errors(said, heard).rate();
+        assert_eq!(
+            rate("ask not what your country can do", "what not ask"),
+            6.0 / 7.0
+        );
+        let said = "had he married a more a amiable woman he might";
+        assert_eq!(
+            rate(said, "had he married a more amiable woman he might have"),
+            0.2
+        );
+    }
+
+    #[test]
     fn clips_add_up() {
         let sum = word_errors("a b", "a c") + word_errors("d e f", "d e f");
         assert_eq!(

@@ -9,7 +9,7 @@ use std::{
 use ggml_sys::quantize;
 use rayon::prelude::*;
 
-use super::{Error, Result, Source, StoredType, TensorInfo, missing};
+use super::{Error, Format, Result, Source, StoredType, TensorInfo, missing};
 use crate::graph::{Buffer, BufferBuilder, DType, Device, DeviceTensor, GraphError};
 
 /// The type that matrices are kept in; vectors (norms, biases) always become f32.
@@ -238,10 +238,9 @@ impl<'l> Weights<'l> {
     }
 
     fn full(&self, name: &str) -> String {
-        let joint = if self.prefix.contains('/') || name.contains('/') {
-            "/"
-        } else {
-            "."
+        let joint = match self.loader.source.format() {
+            Format::CTranslate2 => '/',
+            _ => '.',
         };
         match self.prefix.as_str() {
             "" => name.to_owned(),

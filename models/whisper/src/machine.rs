@@ -1,0 +1,311 @@
+//! The network on a device: graphs for the sizes in use, caches, one call for each of encoding,
+//! scoring and alignment.
+
+use std::sync::Arc;
+
+use audiocpp::graph::{BufferBuilder, DType, Device, DeviceTensor, Graph, GraphError, Kernel};
+use half::f16;
+
+use crate::net::{CrossCache, DecoderInput, Net, SelfCache, cache_type};
+
+/// Row of the pool that padding is written to; real tokens use the rows behind it.
+const SCRATCH_ROW: usize = 0;
+/// First row for real tokens.
+pub const FIRST_ROW: usize = 1;
+/// Graphs of one window size that are kept; a long text needs a handful.
+const MAX_STEP_GRAPHS: usize = 12;
+
+/// One token to be scored.
+#[derive(Debug, Clone, Copy)]
+pub struct Lane<'a> {
+    /// The token.
+    pub token: u32,
+    /// Its place in its text.
+    pub position: usize,
+    /// Row of the pool for its key and value.
+    pub row: usize,
+    /// Rows of the tokens before it; it also sees itself.
+    pub past: &'a [usize],
+}
+
+/// Sizes that a decoder graph is built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct StepShape {
+    /// Tokens, padded.
+    lanes: usize,
+    /// Rows of the pool that the mask covers.
+    pool: usize,
+    /// Rows of scores.
+    wanted: usize,
+}
+
+/// Graphs and audio cache for one number of encoder frames.
+struct Window {
+    frames: usize,
+    encoder: Graph,
+    cross: CrossCache,
+    steps: Vec<(StepShape, Graph)>,
+}
+
+/// The network with its state on one device; used by one request at a time.
+pub struct Machine {
+    device: Device,
+    net: Arc<Net>,
+    kernel: Kernel,
+    own: SelfCache,
+    rows: usize,
+    /// The full window and the latest shorter one; the one in use is last.
+    windows: Vec<Window>,
+}
+
+impl Machine {
+    /// With room for `rows` tokens in the pool of keys and values.
+    pub fn new(device: &Device, net: Arc<Net>, rows: usize) -> Result<Machine, GraphError> {
+        let rows = rows + FIRST_ROW;
+        let own = self_cache(device, &net, rows)?;
+        Ok(Machine {
+            device: device.clone(),
+            net,
+            kernel: Kernel::Flash,
+            own,
+            rows,
+            windows: Vec::new(),
+        })
+    }
+
+    /// The network.
+    pub fn net(&self) -> &Net {
+        &self.net
+    }
+
+    /// Makes the pool hold at least `rows` tokens.
+    pub fn reserve(&mut self, rows: usize) -> Result<(), GraphError> {
+        let rows = rows + FIRST_ROW;
+        if rows > self.rows {
+            self.own = self_cache(&self.device, &self.net, rows)?;
+            self.rows = rows;
+            for window in &mut self.windows {
+                window.steps.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Encodes log-mel `[2 frames, mels]` (row-major) and keeps what the decoder needs of it.
+    pub fn encode(&mut self, mel: &[f32], frames: usize) -> Result<(), GraphError> {
+        self.select(frames)?;
+        let window = self.windows.last_mut().expect("`select` puts it there");
+        window.encoder.write("mel", mel)?;
+        window.encoder.compute()
+    }
+
+    /// Encoder frames of the current window.
+    pub fn frames(&self) -> usize {
+        self.windows.last().map_or(0, |w| w.frames)
+    }
+
+    fn select(&mut self, frames: usize) -> Result<(), GraphError> {
+        let full = self.net.config.audio_ctx;
+        if let Some(at) = self.windows.iter().position(|w| w.frames == frames) {
+            let window = self.windows.remove(at);
+            self.windows.push(window);
+            return Ok(());
+        }
+        self.windows.retain(|w| w.frames == full);
+        let window = Window::new(&self.device, &self.net, frames, self.kernel)?;
+        self.windows.push(window);
+        Ok(())
+    }
+
+    /// Runs the decoder on `lanes` and returns the scores after those at the positions `wanted`,
+    /// `[wanted, vocabulary]`.
+    pub fn score(&mut self, lanes: &[Lane], wanted: &[usize]) -> Result<Vec<f32>, GraphError> {
+        let last = lanes.iter().flat_map(|l| l.past.iter().copied().chain([l.row])).max().unwrap_or(0);
+        let shape = StepShape {
+            lanes: padded_lanes(lanes.len()),
+            pool: (last + 1).next_multiple_of(64).min(self.rows),
+            wanted: wanted.len(),
+        };
+        let window = self.windows.last_mut().ok_or_else(not_encoded)?;
+        if let Some(at) = window.steps.iter().position(|(s, _)| *s == shape) {
+            let used = window.steps.remove(at);
+            window.steps.push(used);
+        } else {
+            let graph = step_graph(&self.device, &self.net, &self.own, &window.cross, shape)?;
+            if window.steps.len() == MAX_STEP_GRAPHS {
+                window.steps.remove(0);
+            }
+            window.steps.push((shape, graph));
+        }
+        let (_, graph) = window.steps.last_mut().expect("just pushed");
+        write_lanes(graph, lanes, shape.lanes, shape.pool)?;
+        let wanted: Vec<i32> = wanted.iter().map(|&i| i as i32).collect();
+        graph.write("wanted", &wanted)?;
+        graph.compute()?;
+        graph.read("logits")
+    }
+
+    /// Attention of the alignment heads to the audio while the decoder reads `tokens` from the
+    /// start of its text: `[heads, tokens, frames]`. Uses the pool's first rows.
+    pub fn attention(&mut self, tokens: &[u32]) -> Result<Vec<f32>, GraphError> {
+        self.reserve(tokens.len())?;
+        let rows: Vec<usize> = (FIRST_ROW..FIRST_ROW + tokens.len()).collect();
+        let lanes: Vec<Lane> = tokens
+            .iter()
+            .enumerate()
+            .map(|(i, &token)| Lane {
+                token,
+                position: i,
+                row: rows[i],
+                past: &rows[..i],
+            })
+            .collect();
+        let pool = FIRST_ROW + tokens.len();
+        let window = self.windows.last().ok_or_else(not_encoded)?;
+        let mut graph = alignment_graph(&self.device, &self.net, &self.own, &window.cross, tokens.len(), pool)?;
+        write_lanes(&mut graph, &lanes, tokens.len(), pool)?;
+        graph.compute()?;
+        graph.read("attention")
+    }
+}
+
+fn not_encoded() -> GraphError {
+    GraphError::Tensor {
+        name: "features".into(),
+        problem: "the decoder was asked before any audio was encoded".into(),
+    }
+}
+
+/// Few lanes (steps of a search) get a graph of their own size; prompts are rounded up.
+fn padded_lanes(lanes: usize) -> usize {
+    if lanes <= 8 { lanes.max(1) } else { lanes.next_multiple_of(16) }
+}
+
+impl Window {
+    fn new(device: &Device, net: &Net, frames: usize, kernel: Kernel) -> Result<Window, GraphError> {
+        let config = &net.config;
+        let dtype = cache_type(net.decoder.blocks.first().map_or(DType::F32, |b| b.cross_kv.weight.dtype()));
+        let mut buffer = BufferBuilder::new(device, 2 * config.text_layers);
+        let mut declare = |what: &str, shape: [usize; 2]| -> Result<Vec<DeviceTensor>, GraphError> {
+            (0..config.text_layers)
+                .map(|i| buffer.declare(&format!("cross_{what}.{i}"), dtype, &shape))
+                .collect()
+        };
+        let cross = CrossCache {
+            keys: declare("keys", [frames, config.text_width])?,
+            values: declare("values", [config.text_width, frames])?,
+        };
+        buffer.allocate()?;
+        let encoder = Graph::build(device, |g| {
+            let mel = g.input("mel", DType::F32, &[1, 2 * frames, config.mels]);
+            let features = net.encoder.forward(mel, config, kernel);
+            net.decoder.store_cross(g, features, &cross);
+            Ok(())
+        })?;
+        Ok(Window {
+            frames,
+            encoder,
+            cross,
+            steps: Vec::new(),
+        })
+    }
+}
+
+fn self_cache(device: &Device, net: &Net, rows: usize) -> Result<SelfCache, GraphError> {
+    let config = &net.config;
+    let dtype = cache_type(net.decoder.blocks.first().map_or(DType::F32, |b| b.self_qkv.weight.dtype()));
+    let mut buffer = BufferBuilder::new(device, 2 * config.text_layers);
+    let mut declare = |what: &str| -> Result<Vec<DeviceTensor>, GraphError> {
+        (0..config.text_layers)
+            .map(|i| buffer.declare(&format!("self_{what}.{i}"), dtype, &[rows, config.text_width]))
+            .collect()
+    };
+    let cache = SelfCache {
+        keys: declare("keys")?,
+        values: declare("values")?,
+    };
+    buffer.allocate()?;
+    Ok(cache)
+}
+
+fn decoder_input<'g>(g: &'g audiocpp::graph::Scope, lanes: usize, pool: usize) -> DecoderInput<'g> {
+    DecoderInput {
+        tokens: g.input("tokens", DType::I32, &[lanes]),
+        positions: g.input("positions", DType::I32, &[lanes]),
+        rows: g.input("rows", DType::I32, &[lanes]),
+        mask: g.input("mask", DType::F16, &[lanes, pool]),
+    }
+}
+
+fn step_graph(
+    device: &Device,
+    net: &Net,
+    own: &SelfCache,
+    cross: &CrossCache,
+    shape: StepShape,
+) -> Result<Graph, GraphError> {
+    Graph::build(device, |g| {
+        let input = decoder_input(g, shape.lanes, shape.pool);
+        let wanted = g.input("wanted", DType::I32, &[shape.wanted]);
+        let hidden = net.decoder.hidden(&input, own, cross, &net.config, |_, _| ());
+        g.output("logits", net.decoder.logits(wanted.look_up(hidden)));
+        Ok(())
+    })
+}
+
+fn alignment_graph(
+    device: &Device,
+    net: &Net,
+    own: &SelfCache,
+    cross: &CrossCache,
+    lanes: usize,
+    pool: usize,
+) -> Result<Graph, GraphError> {
+    let heads = &net.config.alignment_heads;
+    Graph::build(device, |g| {
+        let input = decoder_input(g, lanes, pool);
+        let mut kept = None;
+        let hidden = net.decoder.hidden(&input, own, cross, &net.config, |block, weights| {
+            let [_, _, n, frames] = weights.dims();
+            for &(_, head) in heads.iter().filter(|h| h.0 == block) {
+                let one = weights.slice(1, head, 1).reshape(&[1, n, frames]);
+                kept = Some(match kept.take() {
+                    Some(all) => one_after(all, one),
+                    None => one,
+                });
+            }
+        });
+        // Without alignment heads there is nothing to follow; the hidden state stands in so that
+        // the graph has an output.
+        g.output("attention", kept.unwrap_or(hidden));
+        Ok(())
+    })
+}
+
+fn one_after<'g>(all: audiocpp::graph::Tensor<'g>, one: audiocpp::graph::Tensor<'g>) -> audiocpp::graph::Tensor<'g> {
+    all.concat(one, 0)
+}
+
+fn write_lanes(graph: &mut Graph, lanes: &[Lane], padded: usize, pool: usize) -> Result<(), GraphError> {
+    let numbers = |of: &dyn Fn(&Lane) -> usize, padding: usize| -> Vec<i32> {
+        let mut all: Vec<i32> = lanes.iter().map(|lane| of(lane) as i32).collect();
+        all.resize(padded, padding as i32);
+        all
+    };
+    graph.write("tokens", &numbers(&|l| l.token as usize, 0))?;
+    graph.write("positions", &numbers(&|l| l.position, 0))?;
+    graph.write("rows", &numbers(&|l| l.row, SCRATCH_ROW))?;
+    let mut mask = vec![f16::NEG_INFINITY; padded * pool];
+    for (i, seen) in mask.chunks_exact_mut(pool).enumerate() {
+        match lanes.get(i) {
+            Some(lane) => {
+                for &row in lane.past.iter().chain([&lane.row]) {
+                    seen[row] = f16::ZERO;
+                }
+            }
+            // A softmax over nothing is not a number.
+            None => seen[SCRATCH_ROW] = f16::ZERO,
+        }
+    }
+    graph.write("mask", &mask)
+}

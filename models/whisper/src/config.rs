@@ -56,11 +56,17 @@ struct Extra {
 
 impl Config {
     /// Reads the sizes of the model in `source`, and what the files in `folder` add.
-    pub fn read(source: &dyn Source, naming: Naming, folder: Option<&Path>) -> Result<Config, LoadError> {
+    pub fn read(
+        source: &dyn Source,
+        naming: Naming,
+        folder: Option<&Path>,
+    ) -> Result<Config, LoadError> {
         let mut config = match source.format() {
             Format::WhisperCpp => Config::from_whisper_cpp(source)?,
             _ => match (naming, folder) {
-                (Naming::HuggingFace, Some(folder)) => Config::from_json(source, &folder.join("config.json"))?,
+                (Naming::HuggingFace, Some(folder)) => {
+                    Config::from_json(source, &folder.join("config.json"))?
+                }
                 _ => Config::from_shapes(source, naming)?,
             },
         };
@@ -73,7 +79,12 @@ impl Config {
             .into_iter()
             .find_map(|name| extra(name)?.alignment_heads);
         config.alignment_heads = named.unwrap_or_else(|| {
-            alignment_heads(config.text_layers, config.audio_layers, config.vocab, config.text_heads)
+            alignment_heads(
+                config.text_layers,
+                config.audio_layers,
+                config.vocab,
+                config.text_heads,
+            )
         });
         config
             .alignment_heads
@@ -146,7 +157,11 @@ impl Config {
         let at = |shape: &[usize], axis: usize| shape.get(axis).copied().unwrap_or(0);
         let conv = shape(&names.encoder_conv1_weight)?;
         let tokens = shape(&names.token_table)?;
-        let count = |prefix: &dyn Fn(usize) -> String| (0..).take_while(|&i| source.find(&prefix(i)).is_some()).count();
+        let count = |prefix: &dyn Fn(usize) -> String| {
+            (0..)
+                .take_while(|&i| source.find(&prefix(i)).is_some())
+                .count()
+        };
         let width = at(&conv, 0);
         Ok(Config {
             mels: at(&conv, 1),
@@ -177,7 +192,9 @@ impl Config {
             ("text_heads", self.text_heads, 1 << 8),
             ("text_layers", self.text_layers, 1 << 8),
         ];
-        let wrong = sizes.iter().find(|(_, value, limit)| *value == 0 || value > limit);
+        let wrong = sizes
+            .iter()
+            .find(|(_, value, limit)| *value == 0 || value > limit);
         let divides = self.audio_width.is_multiple_of(self.audio_heads.max(1))
             && self.text_width.is_multiple_of(self.text_heads.max(1));
         let problem = match wrong {

@@ -120,7 +120,11 @@ impl Machine {
     /// Runs the decoder on `lanes` and returns the scores after those at the positions `wanted`,
     /// `[wanted, vocabulary]`.
     pub fn score(&mut self, lanes: &[Lane], wanted: &[usize]) -> Result<Vec<f32>, GraphError> {
-        let last = lanes.iter().flat_map(|l| l.past.iter().copied().chain([l.row])).max().unwrap_or(0);
+        let last = lanes
+            .iter()
+            .flat_map(|l| l.past.iter().copied().chain([l.row]))
+            .max()
+            .unwrap_or(0);
         let shape = StepShape {
             lanes: padded_lanes(lanes.len()),
             pool: (last + 1).next_multiple_of(64).min(self.rows),
@@ -162,7 +166,14 @@ impl Machine {
             .collect();
         let pool = FIRST_ROW + tokens.len();
         let window = self.windows.last().ok_or_else(not_encoded)?;
-        let mut graph = alignment_graph(&self.device, &self.net, &self.own, &window.cross, tokens.len(), pool)?;
+        let mut graph = alignment_graph(
+            &self.device,
+            &self.net,
+            &self.own,
+            &window.cross,
+            tokens.len(),
+            pool,
+        )?;
         write_lanes(&mut graph, &lanes, tokens.len(), pool)?;
         graph.compute()?;
         graph.read("attention")
@@ -178,19 +189,34 @@ fn not_encoded() -> GraphError {
 
 /// Few lanes (steps of a search) get a graph of their own size; prompts are rounded up.
 fn padded_lanes(lanes: usize) -> usize {
-    if lanes <= 8 { lanes.max(1) } else { lanes.next_multiple_of(16) }
+    if lanes <= 8 {
+        lanes.max(1)
+    } else {
+        lanes.next_multiple_of(16)
+    }
 }
 
 impl Window {
-    fn new(device: &Device, net: &Net, frames: usize, kernel: Kernel) -> Result<Window, GraphError> {
+    fn new(
+        device: &Device,
+        net: &Net,
+        frames: usize,
+        kernel: Kernel,
+    ) -> Result<Window, GraphError> {
         let config = &net.config;
-        let dtype = cache_type(net.decoder.blocks.first().map_or(DType::F32, |b| b.cross_kv.weight.dtype()));
+        let dtype = cache_type(
+            net.decoder
+                .blocks
+                .first()
+                .map_or(DType::F32, |b| b.cross_kv.weight.dtype()),
+        );
         let mut buffer = BufferBuilder::new(device, 2 * config.text_layers);
-        let mut declare = |what: &str, shape: [usize; 2]| -> Result<Vec<DeviceTensor>, GraphError> {
-            (0..config.text_layers)
-                .map(|i| buffer.declare(&format!("cross_{what}.{i}"), dtype, &shape))
-                .collect()
-        };
+        let mut declare =
+            |what: &str, shape: [usize; 2]| -> Result<Vec<DeviceTensor>, GraphError> {
+                (0..config.text_layers)
+                    .map(|i| buffer.declare(&format!("cross_{what}.{i}"), dtype, &shape))
+                    .collect()
+            };
         let cross = CrossCache {
             keys: declare("keys", [frames, config.text_width])?,
             values: declare("values", [config.text_width, frames])?,
@@ -213,11 +239,22 @@ impl Window {
 
 fn self_cache(device: &Device, net: &Net, rows: usize) -> Result<SelfCache, GraphError> {
     let config = &net.config;
-    let dtype = cache_type(net.decoder.blocks.first().map_or(DType::F32, |b| b.self_qkv.weight.dtype()));
+    let dtype = cache_type(
+        net.decoder
+            .blocks
+            .first()
+            .map_or(DType::F32, |b| b.self_qkv.weight.dtype()),
+    );
     let mut buffer = BufferBuilder::new(device, 2 * config.text_layers);
     let mut declare = |what: &str| -> Result<Vec<DeviceTensor>, GraphError> {
         (0..config.text_layers)
-            .map(|i| buffer.declare(&format!("self_{what}.{i}"), dtype, &[rows, config.text_width]))
+            .map(|i| {
+                buffer.declare(
+                    &format!("self_{what}.{i}"),
+                    dtype,
+                    &[rows, config.text_width],
+                )
+            })
             .collect()
     };
     let cache = SelfCache {
@@ -247,7 +284,9 @@ fn step_graph(
     Graph::build(device, |g| {
         let input = decoder_input(g, shape.lanes, shape.pool);
         let wanted = g.input("wanted", DType::I32, &[shape.wanted]);
-        let hidden = net.decoder.hidden(&input, own, cross, &net.config, |_, _| ());
+        let hidden = net
+            .decoder
+            .hidden(&input, own, cross, &net.config, |_, _| ());
         g.output("logits", net.decoder.logits(wanted.look_up(hidden)));
         Ok(())
     })
@@ -265,16 +304,18 @@ fn alignment_graph(
     Graph::build(device, |g| {
         let input = decoder_input(g, lanes, pool);
         let mut kept = None;
-        let hidden = net.decoder.hidden(&input, own, cross, &net.config, |block, weights| {
-            let [_, _, n, frames] = weights.dims();
-            for &(_, head) in heads.iter().filter(|h| h.0 == block) {
-                let one = weights.slice(1, head, 1).reshape(&[1, n, frames]);
-                kept = Some(match kept.take() {
-                    Some(all) => one_after(all, one),
-                    None => one,
-                });
-            }
-        });
+        let hidden = net
+            .decoder
+            .hidden(&input, own, cross, &net.config, |block, weights| {
+                let [_, _, n, frames] = weights.dims();
+                for &(_, head) in heads.iter().filter(|h| h.0 == block) {
+                    let one = weights.slice(1, head, 1).reshape(&[1, n, frames]);
+                    kept = Some(match kept.take() {
+                        Some(all) => one_after(all, one),
+                        None => one,
+                    });
+                }
+            });
         // Without alignment heads there is nothing to follow; the hidden state stands in so that
         // the graph has an output.
         g.output("attention", kept.unwrap_or(hidden));
@@ -282,11 +323,19 @@ fn alignment_graph(
     })
 }
 
-fn one_after<'g>(all: audiocpp::graph::Tensor<'g>, one: audiocpp::graph::Tensor<'g>) -> audiocpp::graph::Tensor<'g> {
+fn one_after<'g>(
+    all: audiocpp::graph::Tensor<'g>,
+    one: audiocpp::graph::Tensor<'g>,
+) -> audiocpp::graph::Tensor<'g> {
     all.concat(one, 0)
 }
 
-fn write_lanes(graph: &mut Graph, lanes: &[Lane], padded: usize, pool: usize) -> Result<(), GraphError> {
+fn write_lanes(
+    graph: &mut Graph,
+    lanes: &[Lane],
+    padded: usize,
+    pool: usize,
+) -> Result<(), GraphError> {
     let numbers = |of: &dyn Fn(&Lane) -> usize, padding: usize| -> Vec<i32> {
         let mut all: Vec<i32> = lanes.iter().map(|lane| of(lane) as i32).collect();
         all.resize(padded, padding as i32);

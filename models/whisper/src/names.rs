@@ -26,9 +26,13 @@ pub enum Naming {
 
 /// Names outside the blocks.
 pub struct Names {
+    /// First convolution.
     pub encoder_conv1_weight: String,
+    /// Sinusoids.
     pub encoder_positions: String,
+    /// Token embeddings.
     pub token_table: String,
+    /// Learned positions.
     pub decoder_positions: String,
 }
 
@@ -46,14 +50,22 @@ impl Naming {
         all.into_iter().find(|naming| {
             let fits = (*naming == Naming::CTranslate2) == (source.format() == Format::CTranslate2);
             let names = naming.names();
-            fits && [&names.encoder_conv1_weight, &names.token_table, &names.decoder_positions]
-                .iter()
-                .all(|name| source.find(name).is_some())
+            fits && [
+                &names.encoder_conv1_weight,
+                &names.token_table,
+                &names.decoder_positions,
+            ]
+            .iter()
+            .all(|name| source.find(name).is_some())
         })
     }
 
     fn root(self) -> &'static str {
-        if self == Naming::HuggingFace { "model." } else { "" }
+        if self == Naming::HuggingFace {
+            "model."
+        } else {
+            ""
+        }
     }
 
     /// Names outside the blocks.
@@ -92,7 +104,9 @@ impl Naming {
         match self {
             Naming::CTranslate2 => format!("{side}/layer_{i}"),
             Naming::OpenAi => format!("{side}.blocks.{i}"),
-            Naming::HuggingFace | Naming::HuggingFaceBare => format!("{}{side}.layers.{i}", self.root()),
+            Naming::HuggingFace | Naming::HuggingFaceBare => {
+                format!("{}{side}.layers.{i}", self.root())
+            }
         }
     }
 
@@ -120,7 +134,10 @@ impl Naming {
         let names = self.names();
         let w = weights;
         let (d, t) = (config.audio_width, config.text_width);
-        let (side_a, side_t) = (format!("{}encoder", self.root()), format!("{}decoder", self.root()));
+        let (side_a, side_t) = (
+            format!("{}encoder", self.root()),
+            format!("{}decoder", self.root()),
+        );
         let final_norm = match self {
             Naming::OpenAi => ["ln_post", "ln"],
             _ => ["layer_norm"; 2],
@@ -169,7 +186,13 @@ impl Naming {
         })
     }
 
-    fn linear(self, w: &Weights, name: &str, inputs: usize, out: usize) -> Result<Linear, LoadError> {
+    fn linear(
+        self,
+        w: &Weights,
+        name: &str,
+        inputs: usize,
+        out: usize,
+    ) -> Result<Linear, LoadError> {
         let w = w.pp(name);
         Ok(Linear {
             weight: w.get(&[out, inputs], "weight")?,
@@ -184,7 +207,10 @@ impl Naming {
             .iter()
             .map(|part| (format!("{part}.weight"), format!("{part}.bias")))
             .collect();
-        let matrices: Vec<_> = names.iter().map(|(weight, _)| (Some(weight.as_str()), d)).collect();
+        let matrices: Vec<_> = names
+            .iter()
+            .map(|(weight, _)| (Some(weight.as_str()), d))
+            .collect();
         let biases: Vec<_> = names
             .iter()
             .map(|(_, bias)| (Some(bias.as_str()).filter(|bias| w.has(bias)), d))
@@ -196,7 +222,11 @@ impl Naming {
     }
 
     /// Norm, fused query-key-value and output of self-attention.
-    fn self_attention(self, w: &Weights, d: usize) -> Result<(LayerNorm, Linear, Linear), LoadError> {
+    fn self_attention(
+        self,
+        w: &Weights,
+        d: usize,
+    ) -> Result<(LayerNorm, Linear, Linear), LoadError> {
         Ok(match self {
             Naming::CTranslate2 => {
                 let w = w.pp("self_attention");
@@ -224,7 +254,9 @@ impl Naming {
         let (w, norm, first, second) = match self {
             Naming::CTranslate2 => (w.pp("ffn"), "layer_norm", "linear_0", "linear_1"),
             Naming::OpenAi => (w.clone(), "mlp_ln", "mlp.0", "mlp.2"),
-            Naming::HuggingFace | Naming::HuggingFaceBare => (w.clone(), "final_layer_norm", "fc1", "fc2"),
+            Naming::HuggingFace | Naming::HuggingFaceBare => {
+                (w.clone(), "final_layer_norm", "fc1", "fc2")
+            }
         };
         Ok((
             self.norm(&w, norm, d)?,
@@ -295,10 +327,17 @@ pub fn step_bytes(net: &Net) -> usize {
         .blocks
         .iter()
         .map(|b| {
-            [&b.self_qkv, &b.self_out, &b.cross_query, &b.cross_out, &b.mlp_in, &b.mlp_out]
-                .into_iter()
-                .map(linear)
-                .sum::<usize>()
+            [
+                &b.self_qkv,
+                &b.self_out,
+                &b.cross_query,
+                &b.cross_out,
+                &b.mlp_in,
+                &b.mlp_out,
+            ]
+            .into_iter()
+            .map(linear)
+            .sum::<usize>()
         })
         .sum();
     blocks + net.decoder.tokens.bytes()

@@ -95,10 +95,18 @@ pub struct DecoderInput<'g> {
 impl EncoderBlock {
     fn forward<'g>(&self, x: Tensor<'g>, config: &Config, kernel: Kernel) -> Tensor<'g> {
         let heads = config.audio_heads;
-        let [q, k, v] = self.qkv.forward(self.attention_norm.forward(x)).split(-1).map(|t: Tensor| t.split_last(heads));
+        let [q, k, v] = self
+            .qkv
+            .forward(self.attention_norm.forward(x))
+            .split(-1)
+            .map(|t: Tensor| t.split_last(heads));
         let scale = ((config.audio_width / heads) as f32).powf(-0.5);
-        let x = x + self.attention_out.forward(q.attention(k, v, None, scale, kernel));
-        x + self.mlp_out.forward(self.mlp_in.forward(self.mlp_norm.forward(x)).gelu())
+        let x = x + self
+            .attention_out
+            .forward(q.attention(k, v, None, scale, kernel));
+        x + self
+            .mlp_out
+            .forward(self.mlp_in.forward(self.mlp_norm.forward(x)).gelu())
     }
 }
 
@@ -106,10 +114,16 @@ impl Encoder {
     /// Log-mel `[1, 2 frames, mels]` -> features `[1, frames, d]`; frames up to 1500.
     pub fn forward<'g>(&self, mel: Tensor<'g>, config: &Config, kernel: Kernel) -> Tensor<'g> {
         let x = self.conv1.conv1d(mel, Conv1d::same(3)).gelu(); // [1, 2 frames, d]
-        let half = Conv1d { stride: 2, ..Conv1d::same(3) };
+        let half = Conv1d {
+            stride: 2,
+            ..Conv1d::same(3)
+        };
         let x = self.conv2.conv1d(x, half).gelu(); // [1, frames, d]
         let positions = x.scope().stored(&self.positions).slice(0, 0, x.dim(1));
-        let x = self.blocks.iter().fold(x + positions, |x, block| block.forward(x, config, kernel));
+        let x = self
+            .blocks
+            .iter()
+            .fold(x + positions, |x, block| block.forward(x, config, kernel));
         self.norm.forward(x)
     }
 }
@@ -127,7 +141,9 @@ impl DecoderBlock {
         let x = x + self.self_attention(x, input, own, heads);
         let (mixed, weights) = self.cross_attention(x, cross, heads);
         let x = x + self.cross_out.forward(mixed);
-        let x = x + self.mlp_out.forward(self.mlp_in.forward(self.mlp_norm.forward(x)).gelu());
+        let x = x + self
+            .mlp_out
+            .forward(self.mlp_in.forward(self.mlp_norm.forward(x)).gelu());
         (x, weights)
     }
 
@@ -162,12 +178,18 @@ impl DecoderBlock {
     ) -> (Tensor<'g>, Tensor<'g>) {
         let scope = x.scope();
         let [n, width] = x.dims();
-        let q = self.cross_query.forward(self.cross_norm.forward(x)).reshape(&[1, n, width]).split_last(heads);
+        let q = self
+            .cross_query
+            .forward(self.cross_norm.forward(x))
+            .reshape(&[1, n, width])
+            .split_last(heads);
         let keys = scope.stored(keys);
         let frames = keys.dim(0);
         let keys = keys.reshape(&[1, frames, width]).split_last(heads);
         let weights = q.attention_weights(keys, None, ((width / heads) as f32).powf(-0.5));
-        let values = scope.stored(values).reshape(&[1, heads, width / heads, frames]);
+        let values = scope
+            .stored(values)
+            .reshape(&[1, heads, width / heads, frames]);
         let mixed = weights.matmul_t(values); // [1, head, n, d / head]
         (mixed.permute(&[0, 2, 1, 3]).reshape(&[n, width]), weights)
     }
@@ -178,7 +200,11 @@ impl Decoder {
     pub fn store_cross<'g>(&self, scope: &'g Scope, features: Tensor<'g>, cache: &CrossCache) {
         let [_, frames, width] = features.dims();
         for (i, block) in self.blocks.iter().enumerate() {
-            let [k, v] = block.cross_kv.forward(features).reshape(&[frames, 2 * width]).split(-1);
+            let [k, v] = block
+                .cross_kv
+                .forward(features)
+                .reshape(&[frames, 2 * width])
+                .split(-1);
             scope.store(&cache.keys[i], k);
             scope.store(&cache.values[i], v.transpose());
         }
@@ -215,5 +241,9 @@ impl Decoder {
 
 /// The type of cached keys and values beside weights of `weights`: exact for f32, else half.
 pub fn cache_type(weights: DType) -> DType {
-    if weights == DType::F32 { DType::F32 } else { DType::F16 }
+    if weights == DType::F32 {
+        DType::F32
+    } else {
+        DType::F16
+    }
 }

@@ -17,7 +17,10 @@ pub struct Rules {
 
 impl Rules {
     /// With timestamps up to `last_timestamp` steps of 0.02 s, or without any.
-    pub fn new(tokenizer: &WhisperTokenizer, timestamps: Option<u32>) -> crate::tokenizer::Result<Rules> {
+    pub fn new(
+        tokenizer: &WhisperTokenizer,
+        timestamps: Option<u32>,
+    ) -> crate::tokenizer::Result<Rules> {
         let special = *tokenizer.special();
         Ok(Rules {
             special,
@@ -39,14 +42,18 @@ impl Rules {
             }
         }
         let begin = self.special.timestamp_begin as usize;
-        forbid(scores, self.special.no_timestamps as usize..begin);
+        // All control tokens between the end token and the timestamps.
+        forbid(scores, self.special.sot as usize..begin);
         if !self.timestamps {
             forbid(scores, begin..usize::MAX);
             return;
         }
         self.timestamp_grammar(scores, written, begin);
         // If a timestamp, whichever, is more probable than every text token, it is one.
-        let text = scores[..begin.min(scores.len())].iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let text = scores[..begin.min(scores.len())]
+            .iter()
+            .copied()
+            .fold(f32::NEG_INFINITY, f32::max);
         if log_sum_exp(&scores[begin.min(scores.len())..]) > text {
             forbid(scores, 0..begin);
         }
@@ -70,7 +77,10 @@ impl Rules {
         }
         if written.is_empty() {
             forbid(scores, 0..begin);
-            forbid(scores, begin + MAX_INITIAL_TIMESTAMP as usize + 1..usize::MAX);
+            forbid(
+                scores,
+                begin + MAX_INITIAL_TIMESTAMP as usize + 1..usize::MAX,
+            );
         }
         forbid(scores, self.last_timestamp as usize + 1..usize::MAX);
     }

@@ -3,7 +3,7 @@
 //! Hypotheses share the rows of their common past; what each sees is the list of its rows. So a
 //! beam changes its parent by changing a list, and no cache is ever copied.
 
-use audiocpp::{graph::GraphError, sampling::Mt19937};
+use audiocpp::{graph::GraphError, sampling::TorchRandom};
 
 use crate::{
     machine::{FIRST_ROW, Lane, Machine},
@@ -74,7 +74,7 @@ pub struct Task<'a> {
 pub fn search(
     machine: &mut Machine,
     task: &Task,
-    random: &mut Mt19937,
+    random: &mut TorchRandom,
     stop: &dyn Fn() -> bool,
 ) -> Result<Found, GraphError> {
     let lanes = if task.strategy.temperature > 0.0 {
@@ -137,7 +137,7 @@ struct Search<'a> {
     lanes: usize,
     live: Vec<Hypothesis>,
     ended: Vec<Hypothesis>,
-    random: &'a mut Mt19937,
+    random: &'a mut TorchRandom,
 }
 
 impl Search<'_> {
@@ -190,7 +190,11 @@ impl Search<'_> {
     fn follow_one(&mut self, choice: Option<(u32, f32)>) {
         let Some(mut h) = self.live.pop() else { return };
         self.extend(&mut h, choice);
-        if h.ended { self.ended.push(h) } else { self.live.push(h) }
+        if h.ended {
+            self.ended.push(h)
+        } else {
+            self.live.push(h)
+        }
     }
 
     /// Without a permitted token the text ends.
@@ -220,7 +224,11 @@ impl Search<'_> {
         for (mut h, scores) in live.into_iter().zip(scores) {
             let choice = draw_token(&scores, self.task.strategy.temperature, self.random);
             self.extend(&mut h, choice);
-            if h.ended { self.ended.push(h) } else { self.live.push(h) }
+            if h.ended {
+                self.ended.push(h)
+            } else {
+                self.live.push(h)
+            }
         }
     }
 
@@ -229,7 +237,11 @@ impl Search<'_> {
         let mut all: Vec<(usize, u32, f32)> = Vec::new();
         for (i, scores) in scores.iter().enumerate() {
             let found = best_tokens(scores, self.lanes + 1);
-            all.extend(found.into_iter().map(|(token, logprob)| (i, token, logprob)));
+            all.extend(
+                found
+                    .into_iter()
+                    .map(|(token, logprob)| (i, token, logprob)),
+            );
         }
         let sum = |(i, _, logprob): &(usize, u32, f32)| self.live[*i].sum + logprob;
         all.sort_by(|a, b| sum(b).total_cmp(&sum(a)));
@@ -238,7 +250,11 @@ impl Search<'_> {
         for (i, token, logprob) in all {
             let mut h = self.live[i].clone();
             self.extend(&mut h, Some((token, logprob)));
-            if h.ended { ended.push(h) } else { live.push(h) }
+            if h.ended {
+                ended.push(h)
+            } else {
+                live.push(h)
+            }
             if live.len() == self.lanes {
                 break;
             }
@@ -252,7 +268,11 @@ impl Search<'_> {
 
     /// The most probable hypothesis by its mean; unfinished ones count only if none ended.
     fn best(self) -> Hypothesis {
-        let pool = if self.ended.is_empty() { self.live } else { self.ended };
+        let pool = if self.ended.is_empty() {
+            self.live
+        } else {
+            self.ended
+        };
         pool.into_iter()
             .max_by(|a, b| a.mean().total_cmp(&b.mean()))
             .unwrap_or_default()
@@ -282,7 +302,7 @@ fn best_tokens(scores: &[f32], count: usize) -> Vec<(u32, f32)> {
 }
 
 /// A token drawn from softmax(scores / temperature), with its log probability at temperature 1.
-fn draw_token(scores: &[f32], temperature: f32, random: &mut Mt19937) -> Option<(u32, f32)> {
+fn draw_token(scores: &[f32], temperature: f32, random: &mut TorchRandom) -> Option<(u32, f32)> {
     let total = log_sum_exp(scores);
     let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if total == f32::NEG_INFINITY {
@@ -322,12 +342,15 @@ mod tests {
 
     #[test]
     fn drawing_follows_the_probabilities() {
-        let mut random = Mt19937::new(1);
+        let mut random = TorchRandom::new(1);
         let scores = [0.0, 3f32.ln(), f32::NEG_INFINITY];
         let ones = (0..2000)
             .filter(|_| draw_token(&scores, 1.0, &mut random).unwrap().0 == 1)
             .count();
-        assert!((1400..1600).contains(&ones), "{ones} of 2000, expected about 1500");
+        assert!(
+            (1400..1600).contains(&ones),
+            "{ones} of 2000, expected about 1500"
+        );
         let cold = (0..200).all(|_| draw_token(&scores, 0.05, &mut random).unwrap().0 == 1);
         assert!(cold, "at a low temperature the best token always wins");
     }

@@ -5,5 +5,5 @@ use audiocpp::engine::Registry;
 
 /// Every family that the programs know.
 pub fn registry() -> Registry {
-    Registry::new(Vec::new())
+    Registry::new(vec![Box::new(audiocpp_whisper::Whisper)])
 }

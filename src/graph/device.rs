@@ -65,6 +65,7 @@ impl Device {
     /// # Errors
     /// [`GraphError::Device`] if no CPU backend is loaded.
     pub fn cpu(threads: usize) -> Result<Device, GraphError> {
+        route_log();
         let handle = cpu_device()?;
         let options = DeviceOptions {
             threads,
@@ -81,6 +82,7 @@ impl Device {
         handle: sys::plugins::DeviceHandle,
         options: &DeviceOptions,
     ) -> Result<Device, GraphError> {
+        route_log();
         let dev = handle.as_ptr();
         // SAFETY: a handle names a device that stays registered for the life of the process;
         // both functions return static strings.
@@ -272,6 +274,28 @@ impl Drop for ThreadPool {
 unsafe extern "C" fn stop_requested(flag: *mut c_void) -> bool {
     // SAFETY: `ThreadPool::start` passes a pointer to an `AtomicBool` that outlives the backend.
     unsafe { (*flag.cast::<AtomicBool>()).load(Ordering::Relaxed) }
+}
+
+/// Sends ggml's messages to `tracing` instead of the terminal.
+fn route_log() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    // SAFETY: the callback is a plain function that lives for ever and takes no state.
+    ONCE.call_once(|| unsafe { sys::ggml_log_set(Some(log), ptr::null_mut()) });
+}
+
+unsafe extern "C" fn log(
+    level: sys::ggml_log_level,
+    line: *const std::ffi::c_char,
+    _: *mut c_void,
+) {
+    // SAFETY: ggml passes a NUL-terminated line.
+    let line = unsafe { text(line) };
+    let line = line.trim_end();
+    match level {
+        sys::GGML_LOG_LEVEL_ERROR => tracing::error!(target: "ggml", "{line}"),
+        sys::GGML_LOG_LEVEL_WARN => tracing::warn!(target: "ggml", "{line}"),
+        _ => tracing::debug!(target: "ggml", "{line}"),
+    }
 }
 
 fn cpu_device() -> Result<sys::plugins::DeviceHandle, GraphError> {

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use audiocpp::graph::{BufferBuilder, DType, Device, DeviceTensor, Graph, GraphError, Kernel};
+use audiocpp::graph::{
+    BufferBuilder, DType, Device, DeviceTensor, Graph, GraphError, Kernel, Scope, Tensor,
+};
 use half::f16;
 
-use crate::net::{CrossCache, DecoderInput, Net, SelfCache, cache_type};
+use crate::net::{CrossCache, DecoderInput, Frames, Net, SelfCache, cache_type};
 
 /// Row of the pool that padding is written to; real tokens use the rows behind it.
 const SCRATCH_ROW: usize = 0;
@@ -41,7 +43,9 @@ struct StepShape {
 
 /// Graphs and audio cache for one number of encoder frames.
 struct Window {
-    frames: usize,
+    frames: Frames,
+    /// How often each frame counts, as a logarithm; empty if each counts once.
+    weights: Vec<f32>,
     encoder: Graph,
     cross: CrossCache,
     steps: Vec<(StepShape, Graph)>,
@@ -91,28 +95,39 @@ impl Machine {
         Ok(())
     }
 
-    /// Encodes log-mel `[2 frames, mels]` (row-major) and keeps what the decoder needs of it.
-    pub fn encode(&mut self, mel: &[f32], frames: usize) -> Result<(), GraphError> {
+    /// How a window is encoded whose audio, with a little silence behind it, takes `dense` frames.
+    pub fn layout(&self, dense: usize) -> Frames {
+        Frames::new(
+            dense.min(self.net.config.audio_ctx),
+            self.net.config.audio_ctx,
+        )
+    }
+
+    /// Encodes log-mel `[frames.mels(), mels]` (row-major) and keeps what the decoder needs of it.
+    pub fn encode(&mut self, mel: &[f32], frames: &Frames) -> Result<(), GraphError> {
         self.select(frames)?;
-        let window = self.windows.last_mut().expect("`select` puts it there");
+        let window = self.windows.last_mut().ok_or_else(not_encoded)?;
         window.encoder.write("mel", mel)?;
+        if !window.weights.is_empty() {
+            let row: Vec<f16> = window.weights.iter().map(|w| f16::from_f32(*w)).collect();
+            window.encoder.write("mask", &row.repeat(row.len()))?;
+        }
         window.encoder.compute()
     }
 
-    /// Encoder frames of the current window.
+    /// Encoder frames that were computed for the current window.
     pub fn frames(&self) -> usize {
-        self.windows.last().map_or(0, |w| w.frames)
+        self.windows.last().map_or(0, |w| w.frames.computed())
     }
 
-    fn select(&mut self, frames: usize) -> Result<(), GraphError> {
-        let full = self.net.config.audio_ctx;
-        if let Some(at) = self.windows.iter().position(|w| w.frames == frames) {
+    fn select(&mut self, frames: &Frames) -> Result<(), GraphError> {
+        if let Some(at) = self.windows.iter().position(|w| w.frames == *frames) {
             let window = self.windows.remove(at);
             self.windows.push(window);
             return Ok(());
         }
-        self.windows.retain(|w| w.frames == full);
-        let window = Window::new(&self.device, &self.net, frames, self.kernel)?;
+        self.windows.retain(|w| w.frames.tail.is_empty());
+        let window = Window::new(&self.device, &self.net, frames.clone(), self.kernel)?;
         self.windows.push(window);
         Ok(())
     }
@@ -135,7 +150,7 @@ impl Machine {
             let used = window.steps.remove(at);
             window.steps.push(used);
         } else {
-            let graph = step_graph(&self.device, &self.net, &self.own, &window.cross, shape)?;
+            let graph = step_graph(&self.device, &self.net, &self.own, window, shape)?;
             if window.steps.len() == MAX_STEP_GRAPHS {
                 window.steps.remove(0);
             }
@@ -143,6 +158,7 @@ impl Machine {
         }
         let (_, graph) = window.steps.last_mut().expect("just pushed");
         write_lanes(graph, lanes, shape.lanes, shape.pool)?;
+        write_weights(graph, &window.weights, shape.lanes)?;
         let wanted: Vec<i32> = wanted.iter().map(|&i| i as i32).collect();
         graph.write("wanted", &wanted)?;
         graph.compute()?;
@@ -170,11 +186,12 @@ impl Machine {
             &self.device,
             &self.net,
             &self.own,
-            &window.cross,
+            window,
             tokens.len(),
             pool,
         )?;
         write_lanes(&mut graph, &lanes, tokens.len(), pool)?;
+        write_weights(&mut graph, &window.weights, tokens.len())?;
         graph.compute()?;
         graph.read("attention")
     }
@@ -200,7 +217,7 @@ impl Window {
     fn new(
         device: &Device,
         net: &Net,
-        frames: usize,
+        frames: Frames,
         kernel: Kernel,
     ) -> Result<Window, GraphError> {
         let config = &net.config;
@@ -218,18 +235,25 @@ impl Window {
                     .collect()
             };
         let cross = CrossCache {
-            keys: declare("keys", [frames, config.text_width])?,
-            values: declare("values", [config.text_width, frames])?,
+            keys: declare("keys", [frames.computed(), config.text_width])?,
+            values: declare("values", [config.text_width, frames.computed()])?,
         };
         buffer.allocate()?;
         let encoder = Graph::build(device, |g| {
-            let mel = g.input("mel", DType::F32, &[1, 2 * frames, config.mels]);
-            let features = net.encoder.forward(mel, config, kernel);
+            let mel = g.input("mel", DType::F32, &[1, frames.mels(), config.mels]);
+            let n = frames.computed();
+            let mask = (!frames.tail.is_empty()).then(|| g.input("mask", DType::F16, &[n, n]));
+            let features = net.encoder.forward(mel, &frames, mask, config, kernel);
             net.decoder.store_cross(g, features, &cross);
             Ok(())
         })?;
+        let weights = match frames.tail.is_empty() {
+            true => Vec::new(),
+            false => frames.weights(),
+        };
         Ok(Window {
             frames,
+            weights,
             encoder,
             cross,
             steps: Vec::new(),
@@ -265,12 +289,14 @@ fn self_cache(device: &Device, net: &Net, rows: usize) -> Result<SelfCache, Grap
     Ok(cache)
 }
 
-fn decoder_input<'g>(g: &'g audiocpp::graph::Scope, lanes: usize, pool: usize) -> DecoderInput<'g> {
+fn decoder_input<'g>(g: &'g Scope, window: &Window, lanes: usize, pool: usize) -> DecoderInput<'g> {
     DecoderInput {
         tokens: g.input("tokens", DType::I32, &[lanes]),
         positions: g.input("positions", DType::I32, &[lanes]),
         rows: g.input("rows", DType::I32, &[lanes]),
         mask: g.input("mask", DType::F16, &[lanes, pool]),
+        frame_weights: (!window.weights.is_empty())
+            .then(|| g.input("frame_weights", DType::F32, &[lanes, window.weights.len()])),
     }
 }
 
@@ -278,15 +304,15 @@ fn step_graph(
     device: &Device,
     net: &Net,
     own: &SelfCache,
-    cross: &CrossCache,
+    window: &Window,
     shape: StepShape,
 ) -> Result<Graph, GraphError> {
     Graph::build(device, |g| {
-        let input = decoder_input(g, shape.lanes, shape.pool);
+        let input = decoder_input(g, window, shape.lanes, shape.pool);
         let wanted = g.input("wanted", DType::I32, &[shape.wanted]);
         let hidden = net
             .decoder
-            .hidden(&input, own, cross, &net.config, |_, _| ());
+            .hidden(&input, own, &window.cross, &net.config, |_, _| ());
         g.output("logits", net.decoder.logits(wanted.look_up(hidden)));
         Ok(())
     })
@@ -296,26 +322,26 @@ fn alignment_graph(
     device: &Device,
     net: &Net,
     own: &SelfCache,
-    cross: &CrossCache,
+    window: &Window,
     lanes: usize,
     pool: usize,
 ) -> Result<Graph, GraphError> {
     let heads = &net.config.alignment_heads;
     Graph::build(device, |g| {
-        let input = decoder_input(g, lanes, pool);
-        let mut kept = None;
-        let hidden = net
-            .decoder
-            .hidden(&input, own, cross, &net.config, |block, weights| {
-                let [_, _, n, frames] = weights.dims();
-                for &(_, head) in heads.iter().filter(|h| h.0 == block) {
-                    let one = weights.slice(1, head, 1).reshape(&[1, n, frames]);
-                    kept = Some(match kept.take() {
-                        Some(all) => one_after(all, one),
-                        None => one,
-                    });
-                }
-            });
+        let input = decoder_input(g, window, lanes, pool);
+        let mut kept: Option<Tensor> = None;
+        let hidden =
+            net.decoder
+                .hidden(&input, own, &window.cross, &net.config, |block, weights| {
+                    let [_, _, n, frames] = weights.dims();
+                    for &(_, head) in heads.iter().filter(|h| h.0 == block) {
+                        let one = weights.slice(1, head, 1).reshape(&[1, n, frames]);
+                        kept = Some(match kept.take() {
+                            Some(all) => all.concat(one, 0),
+                            None => one,
+                        });
+                    }
+                });
         // Without alignment heads there is nothing to follow; the hidden state stands in so that
         // the graph has an output.
         g.output("attention", kept.unwrap_or(hidden));
@@ -323,11 +349,11 @@ fn alignment_graph(
     })
 }
 
-fn one_after<'g>(
-    all: audiocpp::graph::Tensor<'g>,
-    one: audiocpp::graph::Tensor<'g>,
-) -> audiocpp::graph::Tensor<'g> {
-    all.concat(one, 0)
+fn write_weights(graph: &mut Graph, weights: &[f32], lanes: usize) -> Result<(), GraphError> {
+    match weights.is_empty() {
+        true => Ok(()),
+        false => graph.write("frame_weights", &weights.repeat(lanes)),
+    }
 }
 
 fn write_lanes(

@@ -90,10 +90,68 @@ pub struct DecoderInput<'g> {
     pub rows: Tensor<'g>,
     /// 0 where a token (row) sees a row of the pool (column), else -inf: f16 `[n, pool]`.
     pub mask: Tensor<'g>,
+    /// Where silence is shortened, the logarithm of how often each frame counts: f32
+    /// `[n, frames]`.
+    pub frame_weights: Option<Tensor<'g>>,
+}
+
+/// Which of the encoder's positions are computed.
+///
+/// Whisper was trained on 30 s windows, and its attention leans on the silence behind short
+/// audio: leave the silence out and the text gets worse. But all of that silence looks the same
+/// and its positions are smooth, so a few of its frames, each counted as often as the frames it
+/// stands for, have the same effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frames {
+    /// Frames from the start that are computed one by one.
+    pub dense: usize,
+    /// Positions of the silence behind them, and how many frames each stands for.
+    pub tail: Vec<(usize, usize)>,
+}
+
+/// Silent frames that one computed frame stands for.
+const TAIL_STRIDE: usize = 8;
+
+impl Frames {
+    /// `dense` frames one by one, and the rest of `total` as silence.
+    pub fn new(dense: usize, total: usize) -> Frames {
+        let tail = (dense..total)
+            .step_by(TAIL_STRIDE)
+            .map(|start| {
+                let count = TAIL_STRIDE.min(total - start);
+                (start + count / 2, count)
+            })
+            .collect();
+        Frames { dense, tail }
+    }
+
+    /// Frames that are computed.
+    pub fn computed(&self) -> usize {
+        self.dense + self.tail.len()
+    }
+
+    /// Mel frames that the encoder is given: two for each dense frame, and two of silence where
+    /// there is a tail, so that the last dense frame sees silence and not the edge.
+    pub fn mels(&self) -> usize {
+        2 * self.dense + if self.tail.is_empty() { 0 } else { 2 }
+    }
+
+    /// The logarithm of how often each computed frame counts.
+    pub fn weights(&self) -> Vec<f32> {
+        let mut weights = vec![0.0; self.dense];
+        weights.extend(self.tail.iter().map(|(_, count)| (*count as f32).ln()));
+        weights
+    }
 }
 
 impl EncoderBlock {
-    fn forward<'g>(&self, x: Tensor<'g>, config: &Config, kernel: Kernel) -> Tensor<'g> {
+    fn forward<'g>(
+        &self,
+        x: Tensor<'g>,
+        mask: Option<Tensor<'g>>,
+        config: &Config,
+        kernel: Kernel,
+    ) -> Tensor<'g> {
         let heads = config.audio_heads;
         let [q, k, v] = self
             .qkv
@@ -103,7 +161,7 @@ impl EncoderBlock {
         let scale = ((config.audio_width / heads) as f32).powf(-0.5);
         let x = x + self
             .attention_out
-            .forward(q.attention(k, v, None, scale, kernel));
+            .forward(q.attention(k, v, mask, scale, kernel));
         x + self
             .mlp_out
             .forward(self.mlp_in.forward(self.mlp_norm.forward(x)).gelu())
@@ -111,20 +169,39 @@ impl EncoderBlock {
 }
 
 impl Encoder {
-    /// Log-mel `[1, 2 frames, mels]` -> features `[1, frames, d]`; frames up to 1500.
-    pub fn forward<'g>(&self, mel: Tensor<'g>, config: &Config, kernel: Kernel) -> Tensor<'g> {
-        let x = self.conv1.conv1d(mel, Conv1d::same(3)).gelu(); // [1, 2 frames, d]
+    /// Log-mel `[1, mel frames, mels]` -> features `[1, computed frames, d]`. With a tail, `mask`
+    /// `[computed, computed]` says how often each frame counts.
+    pub fn forward<'g>(
+        &self,
+        mel: Tensor<'g>,
+        frames: &Frames,
+        mask: Option<Tensor<'g>>,
+        config: &Config,
+        kernel: Kernel,
+    ) -> Tensor<'g> {
+        let x = self.conv1.conv1d(mel, Conv1d::same(3)).gelu(); // [1, mel frames, d]
         let half = Conv1d {
             stride: 2,
             ..Conv1d::same(3)
         };
-        let x = self.conv2.conv1d(x, half).gelu(); // [1, frames, d]
-        let positions = x.scope().stored(&self.positions).slice(0, 0, x.dim(1));
-        let x = self
-            .blocks
-            .iter()
-            .fold(x + positions, |x, block| block.forward(x, config, kernel));
+        let x = self.conv2.conv1d(x, half).gelu(); // [1, mel frames / 2, d]
+        let x = self.place(x, frames); // [1, computed, d]
+        let blocks = self.blocks.iter();
+        let x = blocks.fold(x, |x, block| block.forward(x, mask, config, kernel));
         self.norm.forward(x)
+    }
+
+    /// Adds positions to the dense frames and puts the silent ones behind them.
+    fn place<'g>(&self, x: Tensor<'g>, frames: &Frames) -> Tensor<'g> {
+        let positions = x.scope().stored(&self.positions);
+        let dense = x.slice(1, 0, frames.dense) + positions.slice(0, 0, frames.dense);
+        let width = x.dim(-1);
+        let silence = x.slice(1, frames.dense - 1, 1).reshape(&[1, width]);
+        let rows = frames.tail.iter().map(|(at, _)| positions.slice(0, *at, 1));
+        match rows.reduce(|all, row| all.concat(row, 0)) {
+            Some(rows) => dense.concat((rows + silence).reshape(&[1, frames.tail.len(), width]), 1),
+            None => dense,
+        }
     }
 }
 
@@ -139,7 +216,7 @@ impl DecoderBlock {
         heads: usize,
     ) -> (Tensor<'g>, Tensor<'g>) {
         let x = x + self.self_attention(x, input, own, heads);
-        let (mixed, weights) = self.cross_attention(x, cross, heads);
+        let (mixed, weights) = self.cross_attention(x, input, cross, heads);
         let x = x + self.cross_out.forward(mixed);
         let x = x + self
             .mlp_out
@@ -173,6 +250,7 @@ impl DecoderBlock {
     fn cross_attention<'g>(
         &self,
         x: Tensor<'g>,
+        input: &DecoderInput<'g>,
         (keys, values): (&DeviceTensor, &DeviceTensor),
         heads: usize,
     ) -> (Tensor<'g>, Tensor<'g>) {
@@ -186,7 +264,11 @@ impl DecoderBlock {
         let keys = scope.stored(keys);
         let frames = keys.dim(0);
         let keys = keys.reshape(&[1, frames, width]).split_last(heads);
-        let weights = q.attention_weights(keys, None, ((width / heads) as f32).powf(-0.5));
+        let weights = q.attention_weights(
+            keys,
+            input.frame_weights,
+            ((width / heads) as f32).powf(-0.5),
+        );
         let values = scope
             .stored(values)
             .reshape(&[1, heads, width / heads, frames]);

@@ -28,11 +28,10 @@ pub const RATE: u32 = 16_000;
 const FRAME: usize = 320;
 /// Shorter audio holds no word: 0.4 s.
 const MIN_SAMPLES: usize = 6_400;
-/// Silence that the encoder is shown after the end of short audio, in frames: 2 s. Without it
-/// the decoder does not notice that the speech is over.
-const TAIL_FRAMES: usize = 100;
+/// Silence behind short audio that is encoded frame by frame: 0.32 s at least.
+const MARGIN_FRAMES: usize = 16;
 /// Encoder lengths are multiples of this, so that few graphs serve all clips.
-const FRAME_STEP: usize = 50;
+const FRAME_STEP: usize = 32;
 /// Above this temperature the text is too uncertain to be context for the next window.
 const MAX_CONTEXT_TEMPERATURE: f32 = 0.5;
 
@@ -194,19 +193,21 @@ impl Run<'_> {
     fn window(&mut self, ahead: &Ahead, progress: &mut Progress) -> Result<usize> {
         let content = ahead.samples.len().div_ceil(FRAME);
         let full = self.machine.net().config.audio_ctx;
-        let short = (content + TAIL_FRAMES).next_multiple_of(FRAME_STEP);
-        let frames = if self.settings.full_window {
+        let dense = (content + MARGIN_FRAMES)
+            .next_multiple_of(FRAME_STEP)
+            .min(full);
+        let dense = if self.settings.full_window {
             full
         } else {
-            short.min(full)
+            dense
         };
-        self.encode(&ahead.samples, frames)?;
+        self.encode(&ahead.samples, dense)?;
         if progress.language.is_none() {
             progress.language = Some(self.detect_language()?);
         }
         let language = progress.language.clone().unwrap_or_else(|| "en".into());
-        let mut decoded = self.decode(&language, content, frames < full, progress)?;
-        if decoded.is_none() && frames < full {
+        let mut decoded = self.decode(&language, content, dense < full, progress)?;
+        if decoded.is_none() && dense < full {
             // Rare: the shortened window confused the decoder; pay for the whole one.
             self.encode(&ahead.samples, full)?;
             decoded = self.decode(&language, content, false, progress)?;
@@ -220,10 +221,11 @@ impl Run<'_> {
         self.accept(ahead, progress, &language, decoded)
     }
 
-    fn encode(&mut self, samples: &[f32], frames: usize) -> Result<()> {
-        let mel = self.mel.window(samples, 2 * frames).map_err(bad_input)?;
+    fn encode(&mut self, samples: &[f32], dense: usize) -> Result<()> {
+        let frames = self.machine.layout(dense);
+        let mel = self.mel.window(samples, frames.mels()).map_err(bad_input)?;
         self.machine
-            .encode(&mel, frames)
+            .encode(&mel, &frames)
             .map_err(crate::device_error)
     }
 

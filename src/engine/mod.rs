@@ -5,6 +5,7 @@
 //! the conversation may be another process.
 
 mod error;
+mod formats;
 mod options;
 pub mod package;
 mod registry;
@@ -16,6 +17,7 @@ mod threads;
 mod transcript;
 
 pub use error::{Error, ErrorClass, Result};
+pub use formats::{FormatOptions, TranscriptFormat};
 pub use options::{OptionKind, OptionSpec, OptionValue, Options, Scope};
 pub use registry::{Family, FamilyInfo, LoadOptions, Model, ModelInfo, Registry, Session};
 pub use request::{

@@ -1,5 +1,7 @@
-//! Text: tokenizers, UTF-8 streaming.
+//! Text: tokenizers, UTF-8 streaming, languages, line breaking.
 
+pub mod languages;
+pub mod lines;
 pub mod tokenizer;
 pub mod utf8;
 

@@ -1,158 +1,31 @@
 //! The languages of Whisper.
 
+use audiocpp::text::languages;
+
 use super::tokenizer::TokenizerError;
 
-/// Language codes with their English names, in the order of the language tokens. The last one
-/// is known to the large-v3 models only.
-pub const LANGUAGES: [(&str, &str); 100] = [
-    ("en", "english"),
-    ("zh", "chinese"),
-    ("de", "german"),
-    ("es", "spanish"),
-    ("ru", "russian"),
-    ("ko", "korean"),
-    ("fr", "french"),
-    ("ja", "japanese"),
-    ("pt", "portuguese"),
-    ("tr", "turkish"),
-    ("pl", "polish"),
-    ("ca", "catalan"),
-    ("nl", "dutch"),
-    ("ar", "arabic"),
-    ("sv", "swedish"),
-    ("it", "italian"),
-    ("id", "indonesian"),
-    ("hi", "hindi"),
-    ("fi", "finnish"),
-    ("vi", "vietnamese"),
-    ("he", "hebrew"),
-    ("uk", "ukrainian"),
-    ("el", "greek"),
-    ("ms", "malay"),
-    ("cs", "czech"),
-    ("ro", "romanian"),
-    ("da", "danish"),
-    ("hu", "hungarian"),
-    ("ta", "tamil"),
-    ("no", "norwegian"),
-    ("th", "thai"),
-    ("ur", "urdu"),
-    ("hr", "croatian"),
-    ("bg", "bulgarian"),
-    ("lt", "lithuanian"),
-    ("la", "latin"),
-    ("mi", "maori"),
-    ("ml", "malayalam"),
-    ("cy", "welsh"),
-    ("sk", "slovak"),
-    ("te", "telugu"),
-    ("fa", "persian"),
-    ("lv", "latvian"),
-    ("bn", "bengali"),
-    ("sr", "serbian"),
-    ("az", "azerbaijani"),
-    ("sl", "slovenian"),
-    ("kn", "kannada"),
-    ("et", "estonian"),
-    ("mk", "macedonian"),
-    ("br", "breton"),
-    ("eu", "basque"),
-    ("is", "icelandic"),
-    ("hy", "armenian"),
-    ("ne", "nepali"),
-    ("mn", "mongolian"),
-    ("bs", "bosnian"),
-    ("kk", "kazakh"),
-    ("sq", "albanian"),
-    ("sw", "swahili"),
-    ("gl", "galician"),
-    ("mr", "marathi"),
-    ("pa", "punjabi"),
-    ("si", "sinhala"),
-    ("km", "khmer"),
-    ("sn", "shona"),
-    ("yo", "yoruba"),
-    ("so", "somali"),
-    ("af", "afrikaans"),
-    ("oc", "occitan"),
-    ("ka", "georgian"),
-    ("be", "belarusian"),
-    ("tg", "tajik"),
-    ("sd", "sindhi"),
-    ("gu", "gujarati"),
-    ("am", "amharic"),
-    ("yi", "yiddish"),
-    ("lo", "lao"),
-    ("uz", "uzbek"),
-    ("fo", "faroese"),
-    ("ht", "haitian creole"),
-    ("ps", "pashto"),
-    ("tk", "turkmen"),
-    ("nn", "nynorsk"),
-    ("mt", "maltese"),
-    ("sa", "sanskrit"),
-    ("lb", "luxembourgish"),
-    ("my", "myanmar"),
-    ("bo", "tibetan"),
-    ("tl", "tagalog"),
-    ("mg", "malagasy"),
-    ("as", "assamese"),
-    ("tt", "tatar"),
-    ("haw", "hawaiian"),
-    ("ln", "lingala"),
-    ("ha", "hausa"),
-    ("ba", "bashkir"),
-    ("jw", "javanese"),
-    ("su", "sundanese"),
-    ("yue", "cantonese"),
-];
-
-/// Other English names and older codes of the same languages.
-const ALIASES: [(&str, &str); 18] = [
-    ("burmese", "my"),
-    ("castilian", "es"),
-    ("fil", "tl"),
-    ("filipino", "tl"),
-    ("flemish", "nl"),
-    ("haitian", "ht"),
-    ("in", "id"),
-    ("iw", "he"),
-    ("javanese", "jw"),
-    ("jv", "jw"),
-    ("letzeburgesch", "lb"),
-    ("mandarin", "zh"),
-    ("moldavian", "ro"),
-    ("moldovan", "ro"),
-    ("nb", "no"),
-    ("panjabi", "pa"),
-    ("pushto", "ps"),
-    ("sinhalese", "si"),
+/// Language codes in the order of the language tokens. The last one is known to the large-v3
+/// models only.
+#[rustfmt::skip]
+pub const LANGUAGES: [&str; 100] = [
+    "en", "zh", "de", "es", "ru", "ko", "fr", "ja", "pt", "tr", "pl", "ca", "nl", "ar", "sv",
+    "it", "id", "hi", "fi", "vi", "he", "uk", "el", "ms", "cs", "ro", "da", "hu", "ta", "no",
+    "th", "ur", "hr", "bg", "lt", "la", "mi", "ml", "cy", "sk", "te", "fa", "lv", "bn", "sr",
+    "az", "sl", "kn", "et", "mk", "br", "eu", "is", "hy", "ne", "mn", "bs", "kk", "sq", "sw",
+    "gl", "mr", "pa", "si", "km", "sn", "yo", "so", "af", "oc", "ka", "be", "tg", "sd", "gu",
+    "am", "yi", "lo", "uz", "fo", "ht", "ps", "tk", "nn", "mt", "sa", "lb", "my", "bo", "tl",
+    "mg", "as", "tt", "haw", "ln", "ha", "ba", "jw", "su", "yue",
 ];
 
 /// The Whisper code of a language given as a code (`de`), a tag with a region (`pt-BR`,
 /// `zh_Hans`) or an English name (`German`); capitals do not matter.
 pub fn language_code(language: &str) -> Result<&'static str, TokenizerError> {
-    let wanted = language.trim().to_lowercase();
-    let tag = wanted.split(['-', '_']).next().unwrap_or_default();
-    let all = || LANGUAGES.iter().map(|(code, name)| (*name, *code));
-    all()
-        .chain(ALIASES)
-        .find(|(name, code)| *name == wanted || *code == wanted)
-        .or_else(|| all().find(|(_, code)| *code == tag))
-        .or_else(|| ALIASES.into_iter().find(|(name, _)| *name == tag))
-        .map(|(_, code)| code)
+    languages::code(language)
+        .filter(|code| LANGUAGES.contains(code))
         .ok_or_else(|| TokenizerError::UnknownLanguage {
             language: language.to_owned(),
-            known: LANGUAGES.map(|(code, _)| code).join(" "),
+            known: LANGUAGES.join(" "),
         })
-}
-
-/// The English name of a language code, in lower case (`de` gives `german`).
-pub fn language_name(code: &str) -> Option<&'static str> {
-    LANGUAGES
-        .iter()
-        .find(|(known, _)| *known == code)
-        .map(|(_, name)| *name)
 }
 
 /// Whether the language is written without blanks between words.
@@ -165,23 +38,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_names_tags_and_aliases() {
-        for (given, code) in [
-            ("de", "de"),
-            ("German", "de"),
-            ("pt-BR", "pt"),
-            ("zh_Hans", "zh"),
-            ("Mandarin", "zh"),
-            ("haitian creole", "ht"),
-            (" EN ", "en"),
-            ("yue", "yue"),
-            ("jv", "jw"),
-            ("iw-IL", "he"),
-        ] {
-            assert_eq!(language_code(given).unwrap(), code, "{given}");
+    fn every_language_has_a_name() {
+        for code in LANGUAGES {
+            assert!(languages::name(code).is_some(), "{code}");
+            assert_eq!(language_code(code).unwrap(), code);
         }
-        assert_eq!(language_name("lv"), Some("latvian"));
-        assert_eq!(language_name("xx"), None);
     }
 
     #[test]

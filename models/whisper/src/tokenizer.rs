@@ -301,7 +301,7 @@ impl WhisperTokenizer {
     /// The token of a language given by code or name.
     pub fn language_token(&self, language: &str) -> Result<u32> {
         let code = language_code(language)?;
-        let index = LANGUAGES.iter().position(|(known, _)| *known == code);
+        let index = LANGUAGES.iter().position(|known| *known == code);
         index
             .and_then(|index| self.special.languages().nth(index))
             .ok_or_else(|| TokenizerError::LanguageNotInModel(code.to_owned()))
@@ -311,7 +311,7 @@ impl WhisperTokenizer {
     pub fn language_of(&self, token: u32) -> Option<&'static str> {
         let languages = self.special.languages();
         let index = token.checked_sub(languages.start)?;
-        let (code, _) = LANGUAGES.get(index as usize)?;
+        let code = LANGUAGES.get(index as usize)?;
         languages.contains(&token).then_some(*code)
     }
 

@@ -1,5 +1,6 @@
 //! Element types as files store them: plain numbers and every block type that ggml knows.
 
+use crate::graph::DType;
 use std::fmt;
 
 /// Type of a stored tensor's elements.
@@ -156,6 +157,11 @@ impl StoredType {
             .map(|row| row.dtype)
     }
 
+    /// The type on a device that holds these elements as they are, if there is one.
+    pub fn dtype(self) -> Option<DType> {
+        self.ggml_id().and_then(DType::from_id)
+    }
+
     /// Elements in a block: 1 for plain types.
     pub fn block_elements(self) -> usize {
         self.row().block.0
@@ -201,6 +207,13 @@ pub fn element_count(shape: &[usize]) -> Option<usize> {
         return Some(0);
     }
     shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))
+}
+
+impl From<DType> for StoredType {
+    fn from(dtype: DType) -> Self {
+        // Every `DType` has a row; a test goes through all of them.
+        StoredType::from_ggml_id(dtype.id()).unwrap_or(F32)
+    }
 }
 
 impl fmt::Display for StoredType {

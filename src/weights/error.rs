@@ -1,6 +1,7 @@
 //! What can go wrong with a weight file, each said with the file, the thing and the fix.
 
 use super::{Format, StoredType};
+use crate::graph::DType;
 use std::{fmt, io, path::PathBuf};
 
 /// Result of this module.
@@ -124,7 +125,7 @@ pub enum Error {
         /// The value.
         value: f32,
         /// Wanted type.
-        to: StoredType,
+        to: DType,
     },
     /// These two types are not converted into each other.
     #[error("{}: tensor `{name}` cannot be converted from {from} to {to}: {why}", path.display())]
@@ -136,7 +137,7 @@ pub enum Error {
         /// Type in the file.
         from: StoredType,
         /// Wanted type.
-        to: StoredType,
+        to: DType,
         /// The reason.
         why: &'static str,
     },

@@ -17,26 +17,35 @@
 //! Shapes are in the reader's order, as PyTorch and numpy print them. No reader panics or
 //! allocates by a size that a file merely declares.
 
+mod computed;
 mod container;
+mod convert;
 mod ct2;
 mod cursor;
 mod detect;
 mod dtype;
 mod error;
 mod gguf;
+mod host;
 mod loader;
 mod map;
 pub mod onnx;
+mod policy;
 mod safetensors;
 pub mod torch;
+mod upload;
 mod value;
 mod whisper_cpp;
 
+pub use computed::Computed;
 pub use container::Container;
+pub use convert::{ConvertFault, convert, to_f32};
 pub use detect::{open, open_bytes};
 pub use dtype::{StoredType, element_count};
 pub use error::{Error, Result};
-pub use loader::{LoadError, Loader, Policy, Weights};
+pub use host::HostTensor;
+pub use loader::{LoadError, Loader, Weights};
+pub use policy::Policy;
 pub use value::Value;
 
 use std::{borrow::Cow, fmt, path::Path};

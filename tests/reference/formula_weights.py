@@ -45,11 +45,16 @@ def tensor(name, shape):
 
 
 def fill(module):
-    """Overwrites the floating-point tensors of a torch module, each by its state_dict name."""
+    """Overwrites the floating-point tensors of a torch module, each by its state_dict name.
+
+    Tied tensors share memory: the first of their names counts.
+    """
     import torch
 
+    filled = set()
     with torch.no_grad():
         for name, value in module.state_dict().items():
-            if value.is_floating_point():
+            if value.is_floating_point() and value.data_ptr() not in filled:
+                filled.add(value.data_ptr())
                 value.copy_(torch.from_numpy(tensor(name, tuple(value.shape))))
     return module.eval()

@@ -16,6 +16,8 @@ pub struct Config {
     pub audio_ctx: usize,
     /// Width of the encoder.
     pub audio_width: usize,
+    /// Hidden width of the encoder's MLPs: four times the width in every published size.
+    pub audio_hidden: usize,
     /// Attention heads of the encoder.
     pub audio_heads: usize,
     /// Blocks of the encoder.
@@ -26,6 +28,8 @@ pub struct Config {
     pub text_ctx: usize,
     /// Width of the decoder.
     pub text_width: usize,
+    /// Hidden width of the decoder's MLPs.
+    pub text_hidden: usize,
     /// Attention heads of the decoder.
     pub text_heads: usize,
     /// Blocks of the decoder.
@@ -65,11 +69,19 @@ impl Config {
             Format::WhisperCpp => Config::from_whisper_cpp(source)?,
             _ => match (naming, folder) {
                 (Naming::HuggingFace, Some(folder)) => {
-                    Config::from_json(source, &folder.join("config.json"))?
+                    Config::from_json(&folder.join("config.json"))?
                 }
                 _ => Config::from_shapes(source, naming)?,
             },
         };
+        let rows = |name: String| {
+            source
+                .find(&name)
+                .and_then(|info| info.shape.first().copied())
+                .unwrap_or(0)
+        };
+        config.audio_hidden = rows(naming.encoder_probe(0));
+        config.text_hidden = rows(naming.decoder_probe(0));
         config.check(source)?;
         let extra = |name: &str| -> Option<Extra> {
             let text = std::fs::read(folder?.join(name)).ok()?;
@@ -93,23 +105,24 @@ impl Config {
         Ok(config)
     }
 
-    fn from_json(source: &dyn Source, path: &Path) -> Result<Config, LoadError> {
+    fn from_json(path: &Path) -> Result<Config, LoadError> {
         let bad = |problem: String| LoadError::Config {
             path: path.to_owned(),
             problem,
         };
         let text = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
         let json: HfConfig = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
-        let _ = source;
         Ok(Config {
             mels: json.num_mel_bins,
             audio_ctx: json.max_source_positions,
             audio_width: json.d_model,
+            audio_hidden: 0,
             audio_heads: json.encoder_attention_heads,
             audio_layers: json.encoder_layers,
             vocab: json.vocab_size,
             text_ctx: json.max_target_positions,
             text_width: json.d_model,
+            text_hidden: 0,
             text_heads: json.decoder_attention_heads,
             text_layers: json.decoder_layers,
             alignment_heads: Vec::new(),
@@ -131,11 +144,13 @@ impl Config {
             mels: size("n_mels")?,
             audio_ctx: size("n_audio_ctx")?,
             audio_width: size("n_audio_state")?,
+            audio_hidden: 0,
             audio_heads: size("n_audio_head")?,
             audio_layers: size("n_audio_layer")?,
             vocab: size("n_vocab")?,
             text_ctx: size("n_text_ctx")?,
             text_width: size("n_text_state")?,
+            text_hidden: 0,
             text_heads: size("n_text_head")?,
             text_layers: size("n_text_layer")?,
             alignment_heads: Vec::new(),
@@ -167,11 +182,13 @@ impl Config {
             mels: at(&conv, 1),
             audio_ctx: at(&shape(&names.encoder_positions)?, 0),
             audio_width: width,
+            audio_hidden: 0,
             audio_heads: width / 64,
             audio_layers: count(&|i| naming.encoder_probe(i)),
             vocab: at(&tokens, 0),
             text_ctx: at(&shape(&names.decoder_positions)?, 0),
             text_width: at(&tokens, 1),
+            text_hidden: 0,
             text_heads: at(&tokens, 1) / 64,
             text_layers: count(&|i| naming.decoder_probe(i)),
             alignment_heads: Vec::new(),
@@ -184,11 +201,13 @@ impl Config {
             ("mels", self.mels, 512),
             ("audio_ctx", self.audio_ctx, 1 << 16),
             ("audio_width", self.audio_width, 1 << 14),
+            ("audio_hidden", self.audio_hidden, 1 << 16),
             ("audio_heads", self.audio_heads, 1 << 8),
             ("audio_layers", self.audio_layers, 1 << 8),
             ("vocab", self.vocab, 1 << 20),
             ("text_ctx", self.text_ctx, 1 << 14),
             ("text_width", self.text_width, 1 << 14),
+            ("text_hidden", self.text_hidden, 1 << 16),
             ("text_heads", self.text_heads, 1 << 8),
             ("text_layers", self.text_layers, 1 << 8),
         ];

@@ -47,7 +47,7 @@ use audiocpp::{
     weights,
 };
 
-pub use model::{Whisper, WhisperModel, open};
+pub use model::{Whisper, WhisperModel, open, open_net};
 
 /// Why a Whisper model could not be loaded.
 #[derive(Debug, thiserror::Error)]

@@ -115,6 +115,30 @@ impl Machine {
         window.encoder.compute()
     }
 
+    /// The encoder's output `[frames.computed(), d]` for log-mel `[frames.mels(), mels]`: what
+    /// [`encode`](Self::encode) gives the decoder, for looking at.
+    pub fn features(&self, mel: &[f32], frames: &Frames) -> Result<Vec<f32>, GraphError> {
+        let config = &self.net.config;
+        let weights = frames.weights();
+        let mut graph = Graph::build(&self.device, |g| {
+            let mel = g.input("mel", DType::F32, &[1, frames.mels(), config.mels]);
+            let mask = g.input("mask", DType::F16, &[weights.len(), weights.len()]);
+            let mask = (!frames.tail.is_empty()).then_some(mask);
+            g.output(
+                "features",
+                self.net
+                    .encoder
+                    .forward(mel, frames, mask, config, self.kernel),
+            );
+            Ok(())
+        })?;
+        let row: Vec<f16> = weights.iter().map(|w| f16::from_f32(*w)).collect();
+        graph.write("mel", mel)?;
+        graph.write("mask", &row.repeat(row.len()))?;
+        graph.compute()?;
+        graph.read("features")
+    }
+
     /// Encoder frames that were computed for the current window.
     pub fn frames(&self) -> usize {
         self.windows.last().map_or(0, |w| w.frames.computed())

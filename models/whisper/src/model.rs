@@ -152,13 +152,8 @@ pub fn open(
     policy: Policy,
 ) -> std::result::Result<WhisperModel, LoadError> {
     let source = weights::open(path)?;
-    let naming = Naming::of(&*source).ok_or_else(|| LoadError::Config {
-        path: path.to_owned(),
-        problem: "this is not a Whisper model: its tensors have other names".into(),
-    })?;
-    let folder = model_folder(path);
-    let config = Config::read(&*source, naming, folder.as_deref())?;
-    let tokenizer = read_tokenizer(&*source, folder.as_deref(), config.vocab)?;
+    let (naming, config) = read_config(&*source, path)?;
+    let tokenizer = read_tokenizer(&*source, model_folder(path).as_deref(), config.vocab)?;
     let mel = LogMel::new(LogMelConfig::whisper(config.mels)).map_err(|e| LoadError::Config {
         path: path.to_owned(),
         problem: e.to_string(),
@@ -179,6 +174,35 @@ pub fn open(
         parameters,
         variant,
     })
+}
+
+/// Loads the network alone, without a vocabulary.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_net(
+    path: &Path,
+    device: &Device,
+    policy: Policy,
+) -> std::result::Result<Net, LoadError> {
+    let source = weights::open(path)?;
+    let (naming, config) = read_config(&*source, path)?;
+    let loader = Loader::new(&*source, device, policy);
+    let net = naming.load(&loader.root(), config)?;
+    loader.finish()?;
+    Ok(net)
+}
+
+fn read_config(
+    source: &dyn Source,
+    path: &Path,
+) -> std::result::Result<(Naming, Config), LoadError> {
+    let naming = Naming::of(source).ok_or_else(|| LoadError::Config {
+        path: path.to_owned(),
+        problem: "this is not a Whisper model: its tensors have other names".into(),
+    })?;
+    let config = Config::read(source, naming, model_folder(path).as_deref())?;
+    Ok((naming, config))
 }
 
 /// The folder whose files belong to the weights at `path`.

@@ -154,7 +154,9 @@ impl Naming {
             conv2: conv("conv2", d)?,
             positions: w.get_f32(&[config.audio_ctx, d], &names.encoder_positions)?,
             blocks: (0..config.audio_layers)
-                .map(|i| self.encoder_block(&w.pp(self.block("encoder", i)), d))
+                .map(|i| {
+                    self.encoder_block(&w.pp(self.block("encoder", i)), d, config.audio_hidden)
+                })
                 .collect::<Result<_, _>>()?,
             norm: self.norm(&w.pp(&side_a), final_norm[0], d)?,
         };
@@ -162,7 +164,7 @@ impl Naming {
             tokens: w.get(&[config.vocab, t], &names.token_table)?,
             positions: w.get_f32(&[config.text_ctx, t], &names.decoder_positions)?,
             blocks: (0..config.text_layers)
-                .map(|i| self.decoder_block(&w.pp(self.block("decoder", i)), t))
+                .map(|i| self.decoder_block(&w.pp(self.block("decoder", i)), t, config.text_hidden))
                 .collect::<Result<_, _>>()?,
             norm: self.norm(&w.pp(&side_t), final_norm[1], t)?,
         };
@@ -250,7 +252,12 @@ impl Naming {
     }
 
     /// Norm and both layers of the feed-forward part.
-    fn mlp(self, w: &Weights, d: usize) -> Result<(LayerNorm, Linear, Linear), LoadError> {
+    fn mlp(
+        self,
+        w: &Weights,
+        d: usize,
+        hidden: usize,
+    ) -> Result<(LayerNorm, Linear, Linear), LoadError> {
         let (w, norm, first, second) = match self {
             Naming::CTranslate2 => (w.pp("ffn"), "layer_norm", "linear_0", "linear_1"),
             Naming::OpenAi => (w.clone(), "mlp_ln", "mlp.0", "mlp.2"),
@@ -260,14 +267,19 @@ impl Naming {
         };
         Ok((
             self.norm(&w, norm, d)?,
-            self.linear(&w, first, d, 4 * d)?,
-            self.linear(&w, second, 4 * d, d)?,
+            self.linear(&w, first, d, hidden)?,
+            self.linear(&w, second, hidden, d)?,
         ))
     }
 
-    fn encoder_block(self, w: &Weights, d: usize) -> Result<EncoderBlock, LoadError> {
+    fn encoder_block(
+        self,
+        w: &Weights,
+        d: usize,
+        hidden: usize,
+    ) -> Result<EncoderBlock, LoadError> {
         let (attention_norm, qkv, attention_out) = self.self_attention(w, d)?;
-        let (mlp_norm, mlp_in, mlp_out) = self.mlp(w, d)?;
+        let (mlp_norm, mlp_in, mlp_out) = self.mlp(w, d, hidden)?;
         Ok(EncoderBlock {
             attention_norm,
             qkv,
@@ -278,7 +290,12 @@ impl Naming {
         })
     }
 
-    fn decoder_block(self, w: &Weights, d: usize) -> Result<DecoderBlock, LoadError> {
+    fn decoder_block(
+        self,
+        w: &Weights,
+        d: usize,
+        hidden: usize,
+    ) -> Result<DecoderBlock, LoadError> {
         let (self_norm, self_qkv, self_out) = self.self_attention(w, d)?;
         let (cross_norm, cross_query, cross_kv, cross_out) = match self {
             Naming::CTranslate2 => {
@@ -303,7 +320,7 @@ impl Naming {
                 self.linear(w, "encoder_attn.out_proj", d, d)?,
             ),
         };
-        let (mlp_norm, mlp_in, mlp_out) = self.mlp(w, d)?;
+        let (mlp_norm, mlp_in, mlp_out) = self.mlp(w, d, hidden)?;
         Ok(DecoderBlock {
             self_norm,
             self_qkv,

@@ -1,6 +1,6 @@
 //! One error type for every task, classified by what the caller can do about it.
 
-use std::fmt;
+use std::{fmt, io::ErrorKind};
 
 use serde::{Deserialize, Serialize};
 
@@ -144,10 +144,8 @@ impl Error {
     /// A file operation on `path` failed: not found, or internal.
     pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
         let class = match error.kind() {
-            std::io::ErrorKind::NotFound => ErrorClass::NotFound,
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::IsADirectory => {
-                ErrorClass::BadInput
-            }
+            ErrorKind::NotFound => ErrorClass::NotFound,
+            ErrorKind::PermissionDenied | ErrorKind::IsADirectory => ErrorClass::BadInput,
             _ => ErrorClass::Internal,
         };
         Error::new(class, format!("{}: {error}", path.display()))
@@ -164,7 +162,16 @@ impl std::error::Error for Error {}
 
 impl From<audio::Error> for Error {
     fn from(error: audio::Error) -> Self {
-        Error::from_error(ErrorClass::BadInput, &error)
+        let class = match &error {
+            audio::Error::Open { source, .. } if source.kind() == ErrorKind::NotFound => {
+                ErrorClass::NotFound
+            }
+            audio::Error::TooLong { .. } => ErrorClass::TooLarge,
+            audio::Error::Read { .. } | audio::Error::Write { .. } => ErrorClass::Internal,
+            // What a file is cannot be helped by other options, so an unknown codec is bad input.
+            _ => ErrorClass::BadInput,
+        };
+        Error::from_error(class, &error)
     }
 }
 

@@ -28,6 +28,7 @@ pub use run::{CancelToken, Event, EventSink, RunContext, Unit};
 pub use suggest::{hint, nearest};
 pub use task::{
     Align, Convert, DetectSpeech, Diarize, Generate, Separate, Synthesize, Task, Transcribe,
+    transcribe,
 };
 pub use threads::physical_cores;
 pub use transcript::{Segment, Transcript, Word};

@@ -128,6 +128,18 @@ pub enum Session {
     Generate(Box<dyn Generate>),
 }
 
+impl Session {
+    /// The recogniser in this session, or an error of class `Unsupported`.
+    pub fn into_transcribe(self) -> Result<Box<dyn Transcribe>> {
+        match self {
+            Session::Transcribe(session) => Ok(session),
+            other => Err(Error::unsupported(format!(
+                "{other:?} does not turn speech into text"
+            ))),
+        }
+    }
+}
+
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

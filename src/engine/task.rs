@@ -114,6 +114,22 @@ pub trait Transcribe: Send {
     ) -> Result<Transcript>;
 }
 
+/// Runs `session` on `audio`, and adds what the reader had to say to the transcript's warnings.
+pub fn transcribe(
+    session: &mut dyn Transcribe,
+    request: &TranscribeRequest,
+    audio: &mut dyn AudioSource,
+    context: &RunContext,
+) -> Result<Transcript> {
+    let mut transcript = session.transcribe(request, audio, context)?;
+    for warning in audio.warnings() {
+        if !transcript.warnings.contains(&warning) {
+            transcript.warnings.push(warning);
+        }
+    }
+    Ok(transcript)
+}
+
 /// Turns text into speech.
 pub trait Synthesize: Send {
     /// Speaks the text of `request`; the model decides rate and channels of the result.

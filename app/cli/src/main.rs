@@ -1,2 +1,154 @@
-//! `audiocpp_cli`.
-fn main() {}
+//! `audiocpp_cli`: run models from the command line.
+#![forbid(unsafe_code)]
+
+mod ancestor;
+mod args;
+mod failure;
+mod formats;
+mod inputs;
+mod loaders;
+mod model;
+mod models;
+mod output;
+mod progress;
+mod targets;
+mod transcribe;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use audiocpp::engine::{CancelToken, Registry, Task};
+use clap::{
+    Parser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    args::{Cli, Command, FlagForm},
+    failure::{Failure, Outcome},
+    transcribe::Job,
+};
+
+fn main() -> ExitCode {
+    let registry = audiocpp_models::registry();
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    // As the first word only: checks that documented commands are understood.
+    let parse_only = words.get(1).is_some_and(|word| word == "--parse-only");
+    if parse_only {
+        words.remove(1);
+    }
+    let cli = match Cli::try_parse_from(words) {
+        Ok(_) if parse_only => return ExitCode::SUCCESS,
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error, &registry),
+    };
+    log_to_stderr(cli.verbose);
+    let outcome = stop_on_interrupt().and_then(|cancel| run(cli, &registry, &cancel));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                eprintln!("error: {failure}");
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
+    if cli.version {
+        return loaders::version("audiocpp_cli");
+    }
+    if cli.list_loaders {
+        return loaders::list(registry, cli.json);
+    }
+    match cli.command {
+        Some(Command::Transcribe(args)) => {
+            let job = Job {
+                inputs: args.inputs,
+                model: args.model,
+                request: args.request,
+                folder: None,
+            };
+            transcribe::run(&job, registry, cancel)
+        }
+        Some(Command::Models(command)) => models::run(&command, cancel),
+        None => transcribe::run(&flag_form(cli.flags, registry)?, registry, cancel),
+    }
+}
+
+/// The job that audio.cpp's flags ask for.
+fn flag_form(flags: FlagForm, registry: &Registry) -> Outcome<Job> {
+    let task = flags.task.as_deref().unwrap_or_default();
+    if task.is_empty() {
+        return Err(Failure::usage(
+            "name a task with --task, or use a command: see --help",
+        ));
+    }
+    let task: Task = task.parse().map_err(Failure::setup)?;
+    registry.require_task(task).map_err(Failure::setup)?;
+    if task != Task::Asr {
+        let phrase = task.phrase();
+        return Err(Failure::usage(format!(
+            "{phrase} is not run from here: wanted --task asr"
+        )));
+    }
+    if flags.mode != "offline" {
+        let mode = flags.mode;
+        return Err(Failure::usage(format!(
+            "--mode {mode} is not available: wanted offline"
+        )));
+    }
+    let mut inputs = flags.audio;
+    inputs.extend(flags.batch_audio_dir);
+    if inputs.is_empty() {
+        return Err(Failure::usage("name a recording with --audio FILE"));
+    }
+    Ok(Job {
+        inputs,
+        model: flags.model,
+        request: flags.request,
+        folder: flags.out_dir,
+    })
+}
+
+/// Reports what clap found wrong; flags of audio.cpp get a better answer than "unknown".
+fn refuse(error: &clap::Error, registry: &Registry) -> ExitCode {
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && let Some(line) = ancestor::explain(flag, registry)
+    {
+        eprintln!("error: {line}");
+        return ExitCode::from(2);
+    }
+    // If even stderr is gone there is nobody left to tell.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+fn log_to_stderr(verbose: u8) {
+    let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+}
+
+/// Ctrl-C asks for an end; a second one does not ask.
+fn stop_on_interrupt() -> Outcome<CancelToken> {
+    let cancel = CancelToken::default();
+    let token = cancel.clone();
+    let set = ctrlc::set_handler(move || {
+        if token.is_cancelled() {
+            std::process::exit(130);
+        }
+        token.cancel();
+        eprintln!("stopping; press Ctrl-C again to end at once");
+    });
+    set.map_err(|error| Failure {
+        code: 1,
+        message: format!("cannot watch for Ctrl-C: {error}"),
+    })?;
+    Ok(cancel)
+}

@@ -1,0 +1,334 @@
+//! What the command line may say.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+/// Run open speech and audio models on CPU, NVIDIA, AMD, Vulkan and Metal.
+#[derive(Debug, Parser)]
+#[command(
+    name = "audiocpp_cli",
+    disable_version_flag = true,
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 done, 1 an input or a model failed, 2 the command cannot work as \
+                  written, 130 interrupted."
+)]
+pub struct Cli {
+    /// Print the version, the commit and the backends that are loaded
+    #[arg(short = 'V', long)]
+    pub version: bool,
+    /// List the families of models that this program runs
+    #[arg(long)]
+    pub list_loaders: bool,
+    /// With --list-loaders: print JSON
+    #[arg(long, requires = "list_loaders")]
+    pub json: bool,
+    /// Say more on stderr (-vv: even more); RUST_LOG has the last word
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// The flag form, as in audio.cpp: --task asr --model M --audio FILE ...
+    #[command(flatten)]
+    pub flags: FlagForm,
+    /// The friendly form
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Turn speech into text
+    Transcribe(Transcribe),
+    /// List, fetch, show and remove models
+    #[command(subcommand)]
+    Models(Models),
+}
+
+/// `--task ... --audio ...`: one flag for everything.
+#[derive(Debug, Args)]
+pub struct FlagForm {
+    /// What to do: asr
+    #[arg(long)]
+    pub task: Option<String>,
+    /// Recording to read; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub audio: Vec<String>,
+    /// Folder of recordings to read
+    #[arg(long, value_name = "FOLDER")]
+    pub batch_audio_dir: Vec<String>,
+    /// How to run: offline
+    #[arg(long, default_value = "offline")]
+    pub mode: String,
+    /// Folder for the results
+    #[arg(long, value_name = "FOLDER", conflicts_with = "out")]
+    pub out_dir: Option<PathBuf>,
+    /// The model
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// The request
+    #[command(flatten)]
+    pub request: TranscribeArgs,
+}
+
+/// `transcribe INPUT...`.
+#[derive(Debug, Args)]
+pub struct Transcribe {
+    /// Recordings: files, folders, patterns such as 'talks/*.mp3', or - for standard input
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    /// The model
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// The request
+    #[command(flatten)]
+    pub request: TranscribeArgs,
+}
+
+/// Which model, and how it is loaded.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ModelArgs {
+    /// Catalogue id (see `models list`), or a model file or folder [default: whisper-base]
+    #[arg(short, long)]
+    pub model: Option<String>,
+    /// Family of the model; found out from its files when absent
+    #[arg(long)]
+    pub family: Option<String>,
+    /// Where to run: auto, cpu, hip:1, cuda:0, vulkan, metal, rocm:pci=0000:c1:00.0
+    #[arg(long)]
+    pub device: Option<String>,
+    /// Kind of device, as in audio.cpp: cpu, cuda, hip, vulkan, metal, best
+    #[arg(long)]
+    pub backend: Option<String>,
+    /// CPU threads [default: one for every physical core]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Type to keep weights in: native, f32, f16, bf16, q8_0, ...
+    #[arg(long, value_name = "TYPE")]
+    pub weight_type: Option<String>,
+    /// Fail when the device lacks an operation, instead of running it on the CPU
+    #[arg(long)]
+    pub strict_device: bool,
+    /// Never use the network
+    #[arg(long, env = "AUDIOCPP_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub offline: bool,
+    /// An option of the family for loading; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub load_option: Vec<String>,
+    /// An option of the family for the session; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub session_option: Vec<String>,
+}
+
+/// What is wanted from the recordings.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TranscribeArgs {
+    /// Language of the speech as an ISO 639 code; auto finds out
+    #[arg(short, long)]
+    pub language: Option<String>,
+    /// Write English, whatever is spoken
+    #[arg(long)]
+    pub translate: bool,
+    /// Text that comes before: names, spelling and style to follow
+    #[arg(long)]
+    pub prompt: Option<String>,
+    /// Give every word its times
+    #[arg(short, long)]
+    pub words: bool,
+    /// Hypotheses of beam search; 1 is greedy
+    #[arg(long, visible_alias = "num-beams", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub beam_size: Option<u16>,
+    /// Sampling temperature, 0 to 1
+    #[arg(long)]
+    pub temperature: Option<f32>,
+    /// Seed of the sampler
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Another option of the family; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub request_option: Vec<String>,
+    /// Form of the result [default: from the name given to -o, else text]
+    #[arg(short, long, value_enum)]
+    pub format: Option<Format>,
+    /// Where to write: a file, a folder, or - for standard output [default: -]
+    #[arg(short, long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    /// Also write the plain text to this file
+    #[arg(long, value_name = "FILE")]
+    pub text_out: Option<PathBuf>,
+    /// Also write the words and their times to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub words_out: Option<PathBuf>,
+    /// Also write the segments to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub segments_out: Option<PathBuf>,
+    /// Also write to this file, as JSON, how long loading and each input took
+    #[arg(long, value_name = "FILE")]
+    pub timing_json: Option<PathBuf>,
+}
+
+/// Forms of a transcript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The words alone
+    #[default]
+    #[value(alias = "txt")]
+    Text,
+    /// `{"text": ...}`
+    Json,
+    /// Segments with times and scores, as OpenAI's API gives them
+    #[value(name = "verbose_json", alias = "verbose-json")]
+    VerboseJson,
+    /// SubRip subtitles
+    Srt,
+    /// WebVTT subtitles
+    Vtt,
+    /// start, end and text in milliseconds, separated by tabs
+    Tsv,
+}
+
+impl Format {
+    /// The extension of a file in this form.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Text => "txt",
+            Format::Json | Format::VerboseJson => "json",
+            Format::Srt => "srt",
+            Format::Vtt => "vtt",
+            Format::Tsv => "tsv",
+        }
+    }
+
+    /// The form that an extension stands for.
+    pub fn of_extension(extension: &str) -> Option<Format> {
+        let all = [
+            Format::Text,
+            Format::Json,
+            Format::Srt,
+            Format::Vtt,
+            Format::Tsv,
+        ];
+        all.into_iter()
+            .find(|format| format.extension().eq_ignore_ascii_case(extension))
+    }
+}
+
+/// `models ...`.
+#[derive(Debug, Subcommand)]
+pub enum Models {
+    /// List the models that are known by name
+    List {
+        /// Only those that are on this machine
+        #[arg(long)]
+        installed: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetch models, going on with interrupted downloads
+    Pull {
+        /// Catalogue ids
+        #[arg(required = true)]
+        ids: Vec<String>,
+        /// Fetch again what is installed
+        #[arg(long)]
+        force: bool,
+        /// Only check that they are installed
+        #[arg(long, env = "AUDIOCPP_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
+        offline: bool,
+    },
+    /// Show what is known about a model
+    Show {
+        /// Catalogue id
+        id: String,
+        /// Read every installed file and compare its hash
+        #[arg(long)]
+        verify: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove models from this machine
+    Rm {
+        /// Catalogue ids
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Print the folder of an installed model, or of all models
+    Path {
+        /// Catalogue id
+        id: Option<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn both_forms_fill_the_same_fields() {
+        let flags = Cli::parse_from([
+            "audiocpp_cli",
+            "--task",
+            "asr",
+            "--family",
+            "whisper",
+            "--model",
+            "m",
+            "--audio",
+            "a.wav",
+            "--backend",
+            "cpu",
+            "--threads",
+            "2",
+            "--num-beams",
+            "3",
+            "--words-out",
+            "w",
+        ]);
+        assert_eq!(flags.flags.audio, ["a.wav"]);
+        let friendly = Cli::parse_from([
+            "audiocpp_cli",
+            "transcribe",
+            "a.wav",
+            "--family",
+            "whisper",
+            "-m",
+            "m",
+            "--backend",
+            "cpu",
+            "--threads",
+            "2",
+            "--beam-size",
+            "3",
+            "--words-out",
+            "w",
+        ]);
+        let Some(Command::Transcribe(friendly)) = friendly.command else {
+            panic!("a command was given");
+        };
+        assert_eq!(friendly.inputs, ["a.wav"]);
+        assert_eq!(
+            format!("{:?}", friendly.model),
+            format!("{:?}", flags.flags.model)
+        );
+        assert_eq!(
+            format!("{:?}", friendly.request),
+            format!("{:?}", flags.flags.request)
+        );
+    }
+
+    #[test]
+    fn forms_have_extensions_and_back() {
+        assert_eq!(Format::of_extension("SRT"), Some(Format::Srt));
+        assert_eq!(Format::of_extension("json"), Some(Format::Json));
+        assert_eq!(Format::of_extension("mp3"), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! Where the results go.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    args::{Format, TranscribeArgs},
+    failure::{Failure, Outcome},
+    inputs::{Input, Place},
+};
+
+/// The place of one result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Standard output.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+    /// Only the extra files that were asked for.
+    None,
+}
+
+/// Decides form and place of every result before anything is run, and refuses places that are
+/// taken: inputs, results of other inputs, missing folders.
+pub fn plan(
+    inputs: &[Input],
+    request: &TranscribeArgs,
+    folder: Option<&Path>,
+) -> Outcome<(Format, Vec<Target>)> {
+    let out = folder
+        .or(request.out.as_deref())
+        .filter(|out| *out != Path::new("-"));
+    let extra = [&request.text_out, &request.words_out, &request.segments_out];
+    let extra: Vec<&Path> = extra.into_iter().flatten().map(PathBuf::as_path).collect();
+    let count = inputs.len();
+    if count > 1 && !extra.is_empty() {
+        return Err(Failure::usage(format!(
+            "--text-out, --words-out and --segments-out take one input, not {count}: use --format \
+             and a folder with --out"
+        )));
+    }
+    let named = request.format.or_else(|| {
+        let extension = out.filter(|out| !out.is_dir())?.extension()?.to_str()?;
+        Format::of_extension(extension)
+    });
+    let format = named.unwrap_or_default();
+    let targets = match out {
+        Some(out) => in_files(inputs, format, out, folder.is_some() || count > 1)?,
+        None if count > 1 && format != Format::Text => {
+            return Err(Failure::usage(format!(
+                "{count} results in this form do not fit on standard output: name a folder with --out"
+            )));
+        }
+        None if !extra.is_empty() && request.out.is_none() && named.is_none() => {
+            vec![Target::None; count]
+        }
+        None => vec![Target::Stdout; count],
+    };
+    let files = targets.iter().filter_map(|target| match target {
+        Target::File(path) => Some(path.as_path()),
+        _ => None,
+    });
+    refuse_taken(inputs, files.chain(extra))?;
+    Ok((format, targets))
+}
+
+/// One file for every input: `out` itself, or a name in the folder `out`.
+fn in_files(inputs: &[Input], format: Format, out: &Path, many: bool) -> Outcome<Vec<Target>> {
+    let ends_open = out.as_os_str().to_string_lossy().ends_with(['/', '\\']);
+    if !many && !out.is_dir() && !ends_open {
+        return Ok(vec![Target::File(out.to_owned())]);
+    }
+    if out.is_file() {
+        let out = out.display();
+        return Err(Failure::usage(format!(
+            "{out} is a file, wanted a folder for the results"
+        )));
+    }
+    let mut stems: HashMap<String, usize> = HashMap::new();
+    for input in inputs {
+        *stems.entry(input.stem()).or_default() += 1;
+    }
+    let name = |input: &Input| {
+        let stem = input.stem();
+        let alike = stems.get(&stem).is_some_and(|count| *count > 1);
+        let base = if alike { input.file_name() } else { stem };
+        Target::File(out.join(format!("{base}.{}", format.extension())))
+    };
+    Ok(inputs.iter().map(name).collect())
+}
+
+/// An error if a result would overwrite an input or another result, or has no folder to be in.
+fn refuse_taken<'a>(inputs: &[Input], files: impl Iterator<Item = &'a Path>) -> Outcome {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let read: Vec<PathBuf> = inputs
+        .iter()
+        .filter_map(|input| match &input.place {
+            Place::Path(path) => real(path),
+            _ => None,
+        })
+        .collect();
+    let mut seen: Vec<&Path> = Vec::new();
+    for file in files {
+        let shown = file.display();
+        if real(file).is_some_and(|file| read.contains(&file)) {
+            return Err(Failure::usage(format!(
+                "{shown} is an input and would be overwritten"
+            )));
+        }
+        if seen.contains(&file) {
+            return Err(Failure::usage(format!(
+                "two results would be written to {shown}"
+            )));
+        }
+        if file.is_dir() {
+            return Err(Failure::usage(format!(
+                "{shown} is a folder, wanted a file"
+            )));
+        }
+        seen.push(file);
+    }
+    Ok(())
+}
+
+/// Makes the folders that the results need.
+pub fn make_folders(targets: &[Target], folder: bool) -> Outcome {
+    for target in targets {
+        let Target::File(path) = target else { continue };
+        let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) else {
+            continue;
+        };
+        if parent.is_dir() {
+            continue;
+        }
+        let shown = parent.display();
+        if !folder {
+            return Err(Failure::usage(format!("there is no folder {shown}")));
+        }
+        fs::create_dir_all(parent)
+            .map_err(|error| Failure::usage(format!("cannot make the folder {shown}: {error}")))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(path: &str) -> Input {
+        Input {
+            name: path.into(),
+            place: Place::Path(path.into()),
+        }
+    }
+
+    fn request(out: &str) -> TranscribeArgs {
+        TranscribeArgs {
+            out: Some(out.into()),
+            ..Default::default()
+        }
+    }
+
+    fn file(path: &str) -> Target {
+        Target::File(path.into())
+    }
+
+    #[test]
+    fn the_name_of_the_result_tells_its_form() {
+        let (format, targets) = plan(&[input("a.mp3")], &request("x.srt"), None).unwrap();
+        assert_eq!((format, targets), (Format::Srt, vec![file("x.srt")]));
+        let (format, targets) = plan(&[input("a.mp3")], &request("-"), None).unwrap();
+        assert_eq!((format, targets), (Format::Text, vec![Target::Stdout]));
+    }
+
+    #[test]
+    fn batches_go_to_a_folder_under_names_that_differ() {
+        let inputs = [input("x/a.mp3"), input("x/a.wav"), input("x/b.wav")];
+        let mut request = request("new");
+        request.format = Some(Format::Vtt);
+        let (_, targets) = plan(&inputs, &request, None).unwrap();
+        let wanted = [
+            file("new/a.mp3.vtt"),
+            file("new/a.wav.vtt"),
+            file("new/b.vtt"),
+        ];
+        assert_eq!(targets, wanted);
+        request.out = None;
+        assert!(
+            plan(&inputs, &request, None)
+                .unwrap_err()
+                .message
+                .contains("folder")
+        );
+        let same = [input("x/a.mp3"), input("y/a.mp3")];
+        let error = plan(&same, &request, Some(Path::new("new"))).unwrap_err();
+        assert!(error.message.contains("two results"), "{error}");
+    }
+
+    #[test]
+    fn an_input_is_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.wav");
+        fs::write(&path, "x").unwrap();
+        let inputs = [input(path.to_str().unwrap())];
+        let around = folder.path().join(".").join("a.wav");
+        let error = plan(&inputs, &request(around.to_str().unwrap()), None).unwrap_err();
+        assert!(error.message.contains("would be overwritten"), "{error}");
+        let mut words = TranscribeArgs {
+            words_out: Some(path.clone()),
+            ..Default::default()
+        };
+        assert!(plan(&inputs, &words, None).is_err());
+        words.words_out = Some(folder.path().join("w.json"));
+        assert_eq!(plan(&inputs, &words, None).unwrap().1, [Target::None]);
+    }
+}

@@ -1,0 +1,318 @@
+//! Turning recordings into text: the one code path of both forms of the command.
+
+use std::{
+    io::IsTerminal,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use audiocpp::{
+    audio::Reader,
+    engine::{
+        CancelToken, Error, ErrorClass, Model, Options, Registry, RunContext, Scope, Task,
+        Transcribe, TranscribeRequest, Transcript, transcribe,
+    },
+};
+
+use serde::Serialize;
+
+use crate::{
+    args::{Format, ModelArgs, TranscribeArgs},
+    failure::{Failure, Outcome},
+    formats,
+    inputs::{Input, Place, expand},
+    model::Choice,
+    output,
+    progress::Progress,
+    targets::{Target, make_folders, plan},
+};
+
+/// What one command asks for.
+pub struct Job {
+    /// Inputs as they were named.
+    pub inputs: Vec<String>,
+    /// The model.
+    pub model: ModelArgs,
+    /// The request and the places of the results.
+    pub request: TranscribeArgs,
+    /// Folder for the results.
+    pub folder: Option<PathBuf>,
+}
+
+/// How long things took, for `--timing-json`.
+#[derive(Debug, Default, Serialize)]
+struct Timing {
+    /// Loading the model, without fetching it.
+    load_seconds: f64,
+    inputs: Vec<Done>,
+}
+
+/// What a finished input was like.
+#[derive(Debug, Serialize)]
+struct Done {
+    input: String,
+    /// Length of the recording.
+    audio_seconds: f64,
+    /// Decoding and recognition together.
+    seconds: f64,
+}
+
+/// Runs the job; every input is tried, whatever happens to the others.
+pub fn run(job: &Job, registry: &Registry, cancel: &CancelToken) -> Outcome {
+    let choice = Choice::new(&job.model, Task::Asr, registry)?;
+    let request = request(&job.request, &choice)?;
+    let inputs = expand(&job.inputs);
+    if inputs
+        .iter()
+        .filter(|input| input.place == Place::Stdin)
+        .count()
+        > 1
+    {
+        return Err(Failure::usage("standard input (-) can be read only once"));
+    }
+    let (format, targets) = plan(&inputs, &job.request, job.folder.as_deref())?;
+    make_folders(&targets, job.folder.is_some() || inputs.len() > 1)?;
+
+    let progress = Progress::new();
+    let mut runner = Runner {
+        context: progress.context(cancel),
+        progress: &progress,
+        choice: &choice,
+        request: &request,
+        args: &job.request,
+        format,
+        headings: inputs.len() > 1,
+        loaded: None,
+    };
+    let started = Instant::now();
+    let mut timing = Timing::default();
+    for (input, target) in inputs.iter().zip(&targets) {
+        match runner.one(input, target)? {
+            Ok(done) => {
+                done.log();
+                timing.inputs.push(done);
+            }
+            Err(error) => {
+                progress.clear();
+                progress.line(&error_line(&input.name, &error));
+            }
+        }
+    }
+    progress.clear();
+    timing.load_seconds = runner.loaded.map_or(0.0, |loaded| loaded.seconds);
+    let failed = inputs.len() - timing.inputs.len();
+    if inputs.len() > 1 {
+        progress.line(&timing.summary(failed, started.elapsed()));
+    }
+    if let Some(path) = &job.request.timing_json {
+        output::write_all(&[(path, format!("{:#}\n", serde_json::json!(timing)))])
+            .map_err(Failure::run)?;
+    }
+    if failed > 0 {
+        Err(Failure::reported())
+    } else {
+        Ok(())
+    }
+}
+
+impl Timing {
+    fn summary(&self, failed: usize, took: Duration) -> String {
+        let done = self.inputs.len();
+        let audio: f64 = self.inputs.iter().map(|input| input.audio_seconds).sum();
+        let took = took.as_secs_f64();
+        format!("{done} done, {failed} failed: {audio:.1} s of sound in {took:.1} s")
+    }
+}
+
+impl Done {
+    fn log(&self) {
+        let Done {
+            input,
+            audio_seconds,
+            seconds,
+        } = self;
+        let speed = audio_seconds / seconds.max(1e-9);
+        tracing::info!(
+            "{input}: {audio_seconds:.2} s of sound in {seconds:.2} s, {speed:.1} times real time"
+        );
+    }
+}
+
+/// The request that the flags make, checked against what the family declares.
+fn request(args: &TranscribeArgs, choice: &Choice) -> Outcome<TranscribeRequest> {
+    let info = choice.family.info();
+    if let Some(t) = args.temperature
+        && !(0.0..=1.0).contains(&t)
+    {
+        return Err(Failure::usage(format!(
+            "--temperature is {t}, wanted 0 to 1"
+        )));
+    }
+    let options = Options::parse(
+        &args.request_option,
+        info.name,
+        info.options,
+        Scope::Request,
+    );
+    Ok(TranscribeRequest {
+        language: args.language.clone().filter(|language| language != "auto"),
+        translate: args.translate,
+        prompt: args.prompt.clone(),
+        words: args.words || args.words_out.is_some(),
+        temperature: args.temperature,
+        beam_size: args.beam_size.map(usize::from),
+        seed: args.seed,
+        options: options.map_err(Failure::setup)?,
+    })
+}
+
+/// A model with its open session; the session goes first when both are dropped.
+struct Loaded {
+    session: Box<dyn Transcribe>,
+    _model: Box<dyn Model>,
+    /// How long it took to load.
+    seconds: f64,
+}
+
+/// What all inputs of one job share.
+struct Runner<'a> {
+    context: RunContext,
+    progress: &'a Progress,
+    choice: &'a Choice<'a>,
+    request: &'a TranscribeRequest,
+    args: &'a TranscribeArgs,
+    format: Format,
+    headings: bool,
+    loaded: Option<Loaded>,
+}
+
+impl Runner<'_> {
+    /// One input. The inner error is about this input alone; the outer one ends the job.
+    fn one(&mut self, input: &Input, target: &Target) -> Outcome<Result<Done, Error>> {
+        self.context.check().map_err(Failure::run)?;
+        self.progress.about(&input.name);
+        let mut reader = match open(input) {
+            Ok(reader) => reader,
+            Err(error) => return Ok(Err(error)),
+        };
+        let session = match &mut self.loaded {
+            Some(loaded) => &mut loaded.session,
+            none => {
+                &mut none
+                    .insert(load(self.choice, self.progress, &self.context)?)
+                    .session
+            }
+        };
+        let started = Instant::now();
+        let result = transcribe(&mut **session, self.request, &mut reader, &self.context);
+        let seconds = started.elapsed().as_secs_f64();
+        self.progress.clear();
+        let transcript = match result {
+            Ok(transcript) => transcript,
+            // These would meet every other input in the same way.
+            Err(error) if ends_the_job(error.class) => return Err(Failure::run(error)),
+            Err(error) => return Ok(Err(error)),
+        };
+        for message in &transcript.warnings {
+            self.progress.warn(message);
+        }
+        match self.deliver(input, &transcript, target)? {
+            Ok(()) => Ok(Ok(Done {
+                input: input.name.clone(),
+                audio_seconds: transcript.duration,
+                seconds,
+            })),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Writes everything that was asked for about one transcript, or nothing.
+    fn deliver(
+        &self,
+        input: &Input,
+        transcript: &Transcript,
+        target: &Target,
+    ) -> Outcome<Result<(), Error>> {
+        let text = formats::render(transcript, self.format, self.request);
+        let mut files = Vec::new();
+        if let Target::File(path) = target {
+            files.push((path.as_path(), text.clone()));
+        }
+        if let Some(path) = &self.args.text_out {
+            files.push((
+                path,
+                formats::render(transcript, Format::Text, self.request),
+            ));
+        }
+        if let Some(path) = &self.args.words_out {
+            files.push((path, formats::words_json(transcript)));
+        }
+        if let Some(path) = &self.args.segments_out {
+            files.push((path, formats::segments_json(transcript)));
+        }
+        if let Err(error) = output::write_all(&files) {
+            return Ok(Err(error));
+        }
+        if *target == Target::Stdout {
+            if self.headings {
+                output::print(&format!("==> {} <==\n", input.name))?;
+            }
+            output::print(&text)?;
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Errors that are about the model, the request or the machine, not about one input.
+fn ends_the_job(class: ErrorClass) -> bool {
+    matches!(
+        class,
+        ErrorClass::Cancelled | ErrorClass::Unsupported | ErrorClass::Model
+    )
+}
+
+fn load(choice: &Choice, progress: &Progress, context: &RunContext) -> Outcome<Loaded> {
+    let path = choice.fetch(progress, context)?;
+    let started = Instant::now();
+    let model = choice.load(&path, context)?;
+    let session = model
+        .session(Task::Asr, &choice.session)
+        .map_err(Failure::run)?;
+    let session = session.into_transcribe().map_err(Failure::run)?;
+    progress.clear();
+    Ok(Loaded {
+        session,
+        _model: model,
+        seconds: started.elapsed().as_secs_f64(),
+    })
+}
+
+/// Opens one input for decoding.
+fn open(input: &Input) -> Result<Reader, Error> {
+    match &input.place {
+        Place::Path(path) => Ok(Reader::open(path)?),
+        Place::Stdin => {
+            let stdin = std::io::stdin();
+            if stdin.is_terminal() {
+                return Err(Error::bad_input(
+                    "it is a terminal: pipe a recording into it",
+                ));
+            }
+            Ok(Reader::from_pipe(stdin.lock(), &input.name)?)
+        }
+        Place::Missing(why) => Err(Error::not_found(why.clone())),
+    }
+}
+
+/// `error: INPUT: MESSAGE`, with the input only once.
+fn error_line(name: &str, error: &Error) -> String {
+    if error.message.contains(name) {
+        format!("error: {error}")
+    } else {
+        format!("error: {name}: {error}")
+    }
+}
+
+#[cfg(test)]
+#[path = "transcribe_tests.rs"]
+mod tests;

@@ -1,0 +1,173 @@
+//! Runs of the real program: usage, exit codes, hints, lists.
+
+use std::{
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+fn cli(home: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_audiocpp_cli"))
+        .args(args)
+        .env("AUDIOCPP_HOME", home)
+        // Nothing here may reach the network.
+        .env("AUDIOCPP_OFFLINE", "1")
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The one line of an error that has exit code `code`.
+fn error_line(args: &[&str], code: i32) -> String {
+    let home = tempfile::tempdir().unwrap();
+    let output = cli(home.path(), args);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    assert_eq!(text.lines().count(), 1, "{args:?}: {text}");
+    assert!(text.starts_with("error: "), "{text}");
+    assert_eq!(
+        std::fs::read_dir(home.path()).unwrap().count(),
+        0,
+        "{args:?} wrote something"
+    );
+    text
+}
+
+#[test]
+fn unknown_flags_and_commands_are_usage_errors_with_a_hint() {
+    let home = tempfile::tempdir().unwrap();
+    for (args, hint) in [
+        (&["--bakend", "cpu"][..], "--backend"),
+        (&["transcribe", "a.wav", "--formta", "srt"][..], "--format"),
+        (&["transcribe", "a.wav", "--format", "srtt"][..], "srt"),
+        (&["trascribe", "a.wav"][..], "transcribe"),
+        (&["models", "lsit"][..], "list"),
+    ] {
+        let output = cli(home.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(
+            stderr(&output).contains(&format!("'{hint}'")),
+            "{}",
+            stderr(&output)
+        );
+    }
+    assert_eq!(cli(home.path(), &[]).status.code(), Some(2));
+    assert_eq!(cli(home.path(), &["transcribe"]).status.code(), Some(2));
+}
+
+#[test]
+fn flags_of_tasks_that_nobody_does_say_so() {
+    let line = error_line(&["--task", "tts", "--text", "hello"], 2);
+    assert!(line.contains("speech synthesis"), "{line}");
+    let line = error_line(&["--task", "sep", "--audio", "a.wav"], 2);
+    assert!(
+        line.contains("no family in this build does source separation"),
+        "{line}"
+    );
+    let line = error_line(&["--task", "asrr", "--audio", "a.wav"], 2);
+    assert!(line.contains("did you mean `asr`"), "{line}");
+    let line = error_line(&["--audio", "a.wav"], 2);
+    assert!(line.contains("--task"), "{line}");
+    let line = error_line(&["--pipeline", "x.json"], 2);
+    assert!(line.contains("one task at a time"), "{line}");
+}
+
+#[test]
+fn loaders_are_listed_for_people_and_for_programs() {
+    let home = tempfile::tempdir().unwrap();
+    let output = cli(home.path(), &["--list-loaders", "--json"]);
+    assert!(output.status.success());
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(list["schema_version"], 1);
+    let known = audiocpp_models::registry();
+    let names: Vec<&str> = list["families"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|f| f["family"].as_str())
+        .collect();
+    let wanted: Vec<&str> = known.families().map(|family| family.info().name).collect();
+    assert_eq!(names, wanted);
+    let output = cli(home.path(), &["--list-loaders"]);
+    assert!(stdout(&output).starts_with("FAMILY"));
+    assert_eq!(cli(home.path(), &["--json"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_version_names_the_commit() {
+    let home = tempfile::tempdir().unwrap();
+    let output = cli(home.path(), &["--version"]);
+    let wanted = format!("audiocpp_cli {}", audiocpp::version());
+    assert!(stdout(&output).starts_with(&wanted), "{}", stdout(&output));
+}
+
+#[test]
+fn models_are_listed_shown_and_missed() {
+    let home = tempfile::tempdir().unwrap();
+    let output = cli(home.path(), &["models", "list", "--json"]);
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let models = list["models"].as_array().unwrap();
+    let base = models
+        .iter()
+        .find(|model| model["id"] == "whisper-base")
+        .unwrap();
+    assert_eq!(base["installed"], false);
+    assert_eq!(base["family"], "whisper");
+    assert!(base["size"].as_u64().unwrap() > 140_000_000);
+    let output = cli(home.path(), &["models", "list"]);
+    assert!(
+        stdout(&output).contains("whisper-tiny.en  whisper"),
+        "{}",
+        stdout(&output)
+    );
+    let output = cli(home.path(), &["models", "show", "whisper-base"]);
+    assert!(
+        stdout(&output).contains("models pull whisper-base"),
+        "{}",
+        stdout(&output)
+    );
+
+    let line = error_line(&["models", "show", "whisper-bse"], 2);
+    assert!(line.contains("did you mean `whisper-base`"), "{line}");
+    let line = error_line(&["models", "path", "whisper-base"], 1);
+    assert!(line.contains("models pull whisper-base"), "{line}");
+    let line = error_line(&["models", "pull", "whisper-base"], 1);
+    assert!(line.contains("not installed"), "{line}");
+    let line = error_line(&["models", "rm", "whisper-base"], 1);
+    assert!(line.contains("not installed: whisper-base"), "{line}");
+    let line = error_line(&["models", "rm", "../x"], 2);
+    assert!(line.contains("there is no model"), "{line}");
+    let output = cli(home.path(), &["models", "path"]);
+    assert_eq!(
+        Path::new(stdout(&output).trim()),
+        home.path().join("models")
+    );
+}
+
+#[test]
+fn documented_commands_can_be_checked_without_running_them() {
+    let home = tempfile::tempdir().unwrap();
+    let good = cli(
+        home.path(),
+        &["--parse-only", "transcribe", "none.mp3", "-f", "srt"],
+    );
+    assert!(
+        good.status.success() && good.stdout.is_empty(),
+        "{}",
+        stderr(&good)
+    );
+    let bad = cli(
+        home.path(),
+        &["--parse-only", "transcribe", "none.mp3", "--fast"],
+    );
+    assert_eq!(bad.status.code(), Some(2));
+}

@@ -41,6 +41,8 @@ pub struct Decoder {
     pub pre_skip: u64,
     /// Packets that could not be decoded.
     pub damaged: u64,
+    /// Frames that the demuxer had the codec drop at either end.
+    pub dropped: u64,
     /// Undecodable packets since the last good one.
     pub failures: u32,
     good: u64,
@@ -95,6 +97,7 @@ impl Decoder {
             channels: 0,
             pre_skip,
             damaged: 0,
+            dropped: 0,
             failures: 0,
             good: 0,
             gain,
@@ -116,6 +119,7 @@ impl Decoder {
     /// Appends a packet's interleaved frames, or as much silence as the packet before had.
     pub fn decode(&mut self, packet: &Packet, out: &mut Vec<f32>) {
         self.scratch.clear();
+        self.dropped += packet.trim_start.get() + packet.trim_end.get();
         let decoded = catch_unwind(AssertUnwindSafe(|| {
             let buffer = self.inner.decode(packet)?;
             buffer.copy_to_vec_interleaved(&mut self.scratch);
@@ -222,38 +226,27 @@ impl Decoder {
     }
 }
 
-/// Run-in and linear gain of an `OpusHead`; none where there is no such header.
+/// Run-in and linear gain of an `OpusHead`; none where there is no such header. MP4 stores the
+/// same fields as version 0 and big-endian.
 fn opus_head(head: &[u8]) -> (u64, f32) {
-    match head {
-        [
-            b'O',
-            b'p',
-            b'u',
-            b's',
-            b'H',
-            b'e',
-            b'a',
-            b'd',
-            _,
-            _,
-            s0,
-            s1,
-            _,
-            _,
-            _,
-            _,
-            g0,
-            g1,
-            ..,
-        ] => {
-            let decibel = f32::from(i16::from_le_bytes([*g0, *g1])) / 256.0;
-            (
-                u16::from_le_bytes([*s0, *s1]).into(),
-                10f32.powf(decibel / 20.0),
-            )
-        }
-        _ => (0, 1.0),
-    }
+    let Some(([version, _, s0, s1, _, _, _, _, g0, g1], b"OpusHead")) = head
+        .get(8..18)
+        .zip(head.get(..8))
+        .and_then(|(fields, magic)| {
+            Some((
+                <[u8; 10]>::try_from(fields).ok()?,
+                <&[u8; 8]>::try_from(magic).ok()?,
+            ))
+        })
+    else {
+        return (0, 1.0);
+    };
+    let word = |low: u8, high: u8| match version {
+        0 => u16::from_be_bytes([low, high]),
+        _ => u16::from_le_bytes([low, high]),
+    };
+    let decibel = f32::from(word(g0, g1) as i16) / 256.0;
+    (word(s0, s1).into(), 10f32.powf(decibel / 20.0))
 }
 
 /// Names a codec, or the form of it, that there is no decoder for.
@@ -301,6 +294,8 @@ mod tests {
         assert_eq!(opus_head(&head), (312, 1.0));
         head[16..18].copy_from_slice(&(-6 * 256i16).to_le_bytes());
         assert!((opus_head(&head).1 - 0.501_187).abs() < 1e-5);
+        let mp4 = b"OpusHead\0\x02\x01\x38\0\0\xbb\x80\0\0\0";
+        assert_eq!(opus_head(mp4), (312, 1.0));
         assert_eq!(opus_head(b"OpusHead"), (0, 1.0));
     }
 }

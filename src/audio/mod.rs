@@ -17,6 +17,7 @@ mod container;
 mod decoder;
 mod error;
 mod mel;
+mod outline;
 mod reader;
 mod resample;
 mod source;

@@ -6,12 +6,9 @@
 //!
 //! AAC with implicitly signalled SBR plays its core (half rate, lower band); explicit HE-AAC is
 //! refused.
-use super::container::{
-    mkv, mp4, riff,
-    sniff::{self, Kind},
-    span::{Bytes, Span},
-};
+use super::container::span::Bytes;
 use super::decoder::{self, Decoder, Trim};
+use super::outline::{Outline, media_seconds, no_track, pick, refused};
 use super::{AudioSource, Error, RATES, Result};
 use std::{
     fs::File,
@@ -22,7 +19,7 @@ use std::{
 use symphonia::core::{
     codecs::CodecParameters,
     errors::Error as SymphoniaError,
-    formats::{FormatReader, Track, TrackType},
+    formats::{FormatReader, Track},
     io::MediaSourceStream,
 };
 
@@ -38,8 +35,10 @@ pub struct Reader {
     format: Box<dyn FormatReader>,
     decoder: Decoder,
     track: u32,
-    /// Frames that the container promises, after trimming.
+    /// Frames that the track promises, after trimming.
     promised: Option<u64>,
+    /// Length in seconds of all tracks together, where the track itself promises nothing.
+    media_seconds: Option<f64>,
     trim: Trim,
     /// Decoded samples, of which those before `next` were handed out.
     ready: Vec<f32>,
@@ -48,14 +47,6 @@ pub struct Reader {
     decoded: u64,
     ended: bool,
     warnings: Vec<String>,
-}
-
-/// What the container said before the demuxer came.
-#[derive(Default)]
-struct Outline {
-    wave: Option<riff::Wave>,
-    movie: Option<mp4::Movie>,
-    mkv: Vec<mkv::MkvTrack>,
 }
 
 impl Reader {
@@ -104,7 +95,7 @@ impl Reader {
 
     fn new(bytes: Box<dyn Bytes>, name: String) -> Result<Self> {
         let mut warnings = Vec::new();
-        let (span, outline) = outline(bytes, &name, &mut warnings)?;
+        let (span, outline) = Outline::read(bytes, &name, &mut warnings)?;
         let stream = MediaSourceStream::new(Box::new(span), Default::default());
         let format = match guarded(|| decoder::probe(stream)) {
             Ok(format) => format,
@@ -118,6 +109,8 @@ impl Reader {
         };
         let mut reader = Self {
             name,
+            media_seconds: media_seconds(&*format, Some(&track))
+                .or_else(|| media_seconds(&*format, None)),
             format,
             track: track.id,
             promised,
@@ -242,12 +235,13 @@ impl Reader {
 
     fn end(&mut self) {
         self.ended = true;
-        let decoded = self.decoded;
+        // Some containers count the run-in and padding that the decoder has dropped.
+        let decoded = self.decoded + self.decoder.dropped;
         if let Some(promised) = self.promised.filter(|&p| p > decoded && decoded > 0) {
             let seconds = |frames: u64| frames as f64 / f64::from(self.decoder.rate.max(1));
             let (have, want) = (seconds(decoded), seconds(promised));
-            if want - have > 0.25 {
-                let text = format!("file ends early: {have:.2} s of {want:.2} s");
+            if want - have > 0.02 {
+                let text = format!("parts of the file are missing: {have:.2} s of {want:.2} s");
                 self.warnings.push(text);
             }
         }
@@ -294,6 +288,7 @@ impl AudioSource for Reader {
     fn duration_hint(&self) -> Option<f64> {
         self.promised
             .map(|frames| frames as f64 / f64::from(self.decoder.rate))
+            .or(self.media_seconds.filter(|&s| s > 0.0))
     }
 
     fn read(&mut self, out: &mut Vec<f32>, max_frames: usize) -> Result<usize> {
@@ -333,221 +328,4 @@ fn guarded<T>(
     catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(SymphoniaError::DecodeError(
         "the demuxer gave up on these bytes",
     )))
-}
-
-/// Sniffs the input and reads what the demuxer will not; broken WAV headers are replaced.
-fn outline(
-    bytes: Box<dyn Bytes>,
-    name: &str,
-    warnings: &mut Vec<String>,
-) -> Result<(Span, Outline)> {
-    let read = |source| Error::Read {
-        name: name.to_owned(),
-        source,
-    };
-    let mut span = Span::whole(bytes).map_err(read)?;
-    let len = span.len();
-    if len == 0 {
-        return Err(Error::Empty {
-            name: name.to_owned(),
-        });
-    }
-    let mut head = Vec::new();
-    span.rewind().map_err(read)?;
-    span.by_ref()
-        .take(1024)
-        .read_to_end(&mut head)
-        .map_err(read)?;
-    let mut outline = Outline::default();
-    match sniff::sniff(&head) {
-        Kind::NotAudio(found) => {
-            return Err(Error::NotAudio {
-                name: name.to_owned(),
-                found: found.to_owned(),
-            });
-        }
-        Kind::Unsupported(found) => {
-            return Err(Error::Unsupported {
-                name: name.to_owned(),
-                found: found.to_owned(),
-            });
-        }
-        Kind::Wave => {
-            let wave =
-                riff::read(&mut span, len)
-                    .map_err(read)?
-                    .map_err(|found| Error::Damaged {
-                        name: name.to_owned(),
-                        found,
-                    })?;
-            if wave.missing > 0 {
-                warnings.push(format!(
-                    "file ends early: {} of {} bytes of samples",
-                    wave.data_len,
-                    wave.data_len + wave.missing
-                ));
-            }
-            // MPEG audio in a WAV wrapper: the demuxer for bare MPEG audio reads it.
-            let head = if matches!(wave.tag, 0x50 | 0x55) {
-                Vec::new()
-            } else {
-                wave.header()
-            };
-            span = span.spliced(head, wave.data_start, wave.data_len);
-            outline.wave = Some(wave);
-        }
-        Kind::Mp4 => outline.movie = mp4::read(&mut span, len).map_err(read)?,
-        Kind::Matroska => outline.mkv = mkv::read(&mut span, len).map_err(read)?,
-        Kind::Other => {}
-    }
-    span.rewind().map_err(read)?;
-    Ok((span, outline))
-}
-
-impl Outline {
-    /// Frames to drop at both ends of a track beyond what the decoder drops by itself.
-    fn trim(&self, track: &Track, decoder: &Decoder) -> Trim {
-        let rate = decoder.rate;
-        let mut trim = Trim {
-            start: decoder.pre_skip,
-            ..Trim::default()
-        };
-        if let Some(movie) = &self.movie {
-            if let Some(entry) = movie.tracks.iter().find(|t| t.id == track.id) {
-                let (start, keep) = movie.trim(entry, rate);
-                trim.start = start.max(decoder.pre_skip);
-                trim.keep = keep;
-            }
-        }
-        if let Some(entry) = self.mkv.iter().find(|t| t.number == u64::from(track.id)) {
-            let frames = |ns| super::container::rescale(ns, rate.into(), 1_000_000_000);
-            if decoder.pre_skip == 0 {
-                trim.start = frames(entry.delay_ns);
-            }
-            // More than a second of padding is no padding.
-            trim.end = Some(frames(entry.padding_ns))
-                .filter(|&n| n <= rate.into())
-                .unwrap_or(0);
-        }
-        // Block codecs in WAV fill their last block; `fact` has the true count.
-        if let Some(wave) = self.wave.as_ref().filter(|w| matches!(w.tag, 0x02 | 0x11)) {
-            trim.keep = wave.fact.filter(|&frames| frames > 0).map(u64::from);
-        }
-        trim
-    }
-
-    /// The container's name for a track's codec.
-    fn codec(&self) -> Option<String> {
-        let sound = |t: &&mp4::Mp4Track| &t.kind == b"soun";
-        let movie = self
-            .movie
-            .as_ref()
-            .and_then(|m| m.tracks.iter().find(sound));
-        movie
-            .map(|t| decoder::four_cc_name(t.codec))
-            .or_else(|| {
-                self.mkv
-                    .iter()
-                    .find(|t| t.kind == 2)
-                    .map(|t| t.codec.clone())
-            })
-            .or_else(|| {
-                self.wave
-                    .as_ref()
-                    .map(|w| format!("WAV format tag {:#06x}", w.tag))
-            })
-    }
-}
-
-/// The first audio track with a known codec, and the frames it promises.
-fn pick(format: &dyn FormatReader, outline: &Outline) -> Option<(Track, Option<u64>)> {
-    let track = format.first_track_known_codec(TrackType::Audio)?.clone();
-    let rate = match &track.codec_params {
-        Some(CodecParameters::Audio(audio)) => audio.sample_rate.unwrap_or(0),
-        _ => 0,
-    };
-    let seconds = || {
-        let media = format.media_info();
-        let (base, duration) = track
-            .time_base
-            .zip(track.duration)
-            .or_else(|| media.time_base.zip(media.duration))?;
-        Some(duration.get() as f64 * f64::from(base.numer.get()) / f64::from(base.denom.get()))
-    };
-    // Fragmented movies state a length of 0.
-    let live = outline.movie.is_some();
-    let frames = track
-        .num_frames
-        .or_else(|| seconds().map(|s| (s * f64::from(rate)).round() as u64))
-        .filter(|&n| n > 0 || !live);
-    Some((track, frames))
-}
-
-fn no_track(format: &dyn FormatReader, outline: &Outline, name: &str) -> Error {
-    let name = name.to_owned();
-    let sound = format
-        .tracks()
-        .iter()
-        .any(|t| t.track_type() == Some(TrackType::Audio))
-        || outline
-            .movie
-            .as_ref()
-            .is_some_and(|m| m.tracks.iter().any(|t| &t.kind == b"soun"))
-        || outline.mkv.iter().any(|t| t.kind == 2);
-    if sound {
-        let found = outline.codec().unwrap_or_else(|| "an unknown codec".into());
-        return Error::Unsupported {
-            name,
-            found: format!("audio coded as {found}"),
-        };
-    }
-    let video = format
-        .tracks()
-        .iter()
-        .filter(|t| t.track_type() == Some(TrackType::Video))
-        .count();
-    let found = format!(
-        "{} with {} tracks, {video} of them video",
-        format.format_info().long_name,
-        format.tracks().len()
-    );
-    Error::NoAudioTrack { name, found }
-}
-
-/// Turns a demuxer's refusal into one of ours.
-fn refused(name: String, outline: &Outline, error: &SymphoniaError) -> Error {
-    match (error, outline) {
-        (
-            _,
-            Outline {
-                wave: Some(wave), ..
-            },
-        ) => {
-            let found = format!(
-                "WAV with format tag {:#06x}, {} channels, {} Hz ({error})",
-                wave.tag, wave.channels, wave.rate
-            );
-            Error::Unsupported { name, found }
-        }
-        (SymphoniaError::Unsupported("core (probe): no suitable format reader found"), _) => {
-            Error::NotAudio {
-                name,
-                found: "unknown binary data".into(),
-            }
-        }
-        (SymphoniaError::Unsupported("isomp4: missing moov atom"), _) => {
-            let found = "MP4 without its index (moov): the recording was cut off".into();
-            Error::Damaged { name, found }
-        }
-        (SymphoniaError::IoError(e), _) if e.kind() == io::ErrorKind::UnexpectedEof => {
-            Error::Damaged {
-                name,
-                found: "it ends inside its header".into(),
-            }
-        }
-        _ => Error::Damaged {
-            name,
-            found: error.to_string(),
-        },
-    }
 }

@@ -1,6 +1,6 @@
 //! The parts of a Matroska or WebM file that say where the sound starts and ends: each track's
 //! codec delay, and the padding that the last block asks to discard.
-use super::bytes_at;
+use super::{bytes_at, span::Patch};
 use std::io::{self, Read, Seek};
 
 /// Elements looked at in one file; beyond that the end is taken as unknown.
@@ -33,48 +33,65 @@ pub struct MkvTrack {
     pub padding_ns: u64,
 }
 
+/// What a Matroska file says about its sound.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Matroska {
+    /// All tracks, in file order.
+    pub tracks: Vec<MkvTrack>,
+    /// Sizes that lead beyond the end of a cut file, replaced by "unknown".
+    pub cut: Vec<Patch>,
+}
+
 struct Element {
     id: u32,
     start: u64,
     /// End of the body; the end of the parent where the size is unknown.
     end: u64,
     sized: bool,
+    /// Makes the size unknown where it leads beyond the parent.
+    cut: Option<Patch>,
 }
 
-/// Reads the tracks of `input` (`len` bytes); empty where there is no track list.
-pub fn read(input: &mut (impl Read + Seek), len: u64) -> io::Result<Vec<MkvTrack>> {
-    let mut tracks = Vec::new();
+/// Reads the tracks of `input` (`len` bytes); none where there is no track list.
+pub fn read(input: &mut (impl Read + Seek), len: u64) -> io::Result<Matroska> {
     let mut budget = MAX_ELEMENTS;
     let top = children(input, 0, len, &mut budget)?;
     let Some(segment) = top.into_iter().find(|e| e.id == SEGMENT) else {
-        return Ok(tracks);
+        return Ok(Matroska::default());
+    };
+    let mut matroska = Matroska {
+        tracks: Vec::new(),
+        cut: segment.cut.into_iter().collect(),
     };
     let mut last = None;
     let mut pos = segment.start;
     while let Some(element) = element(input, pos, segment.end)? {
         if budget == 0 {
-            return Ok(tracks);
+            return Ok(matroska);
         }
         budget -= 1;
         match element.id {
             TRACKS => {
                 for entry in children(input, element.start, element.end, &mut budget)? {
                     if entry.id == TRACK_ENTRY {
-                        tracks.push(track(input, &entry, &mut budget)?);
+                        matroska.tracks.push(track(input, &entry, &mut budget)?);
                     }
                 }
             }
             // A cluster without a size is a live recording: no padding is ever written there.
-            CLUSTER if !element.sized => return Ok(tracks),
-            CLUSTER => last = Some((element.start, element.end)),
+            CLUSTER if !element.sized => return Ok(matroska),
+            CLUSTER => {
+                last = Some((element.start, element.end));
+                matroska.cut.extend(element.cut);
+            }
             _ => {}
         }
         pos = element.end;
     }
     if let Some((start, end)) = last {
-        padding(input, start, end, &mut tracks, &mut budget)?;
+        padding(input, start, end, &mut matroska.tracks, &mut budget)?;
     }
-    Ok(tracks)
+    Ok(matroska)
 }
 
 /// Notes the padding of the last cluster's block groups on their tracks.
@@ -171,17 +188,25 @@ fn element(input: &mut (impl Read + Seek), pos: u64, end: u64) -> io::Result<Opt
     };
     let start = pos + width + size_width;
     let sized = size != (1 << (7 * size_width)) - 1;
-    let stop = if sized {
-        start.saturating_add(size).min(end)
+    let stated = if sized {
+        start.saturating_add(size)
     } else {
         end
     };
-    Ok((start <= end).then_some(Element {
+    let cut = (stated > end).then(|| {
+        // All bits behind the marker set.
+        let mut unknown = vec![0xFF; size_width as usize];
+        unknown[0] >>= size_width - 1;
+        (pos + width, unknown)
+    });
+    let element = Element {
         id,
         start,
-        end: stop,
+        end: stated.min(end),
         sized,
-    }))
+        cut,
+    };
+    Ok((start <= end).then_some(element))
 }
 
 /// A variable-length number without its marker, and its width in bytes.
@@ -244,7 +269,7 @@ mod tests {
     fn delay_and_padding_belong_to_their_track() {
         let bytes = file(None);
         let len = bytes.len() as u64;
-        let tracks = read(&mut io::Cursor::new(bytes), len).unwrap();
+        let Matroska { tracks, cut } = read(&mut io::Cursor::new(bytes), len).unwrap();
         let want = MkvTrack {
             number: 1,
             kind: 2,
@@ -252,7 +277,7 @@ mod tests {
             delay_ns: 6_500_000,
             padding_ns: 13_500_000,
         };
-        assert_eq!(tracks, [want]);
+        assert_eq!((&tracks[..], cut), (&[want][..], vec![]));
     }
 
     #[test]
@@ -260,7 +285,7 @@ mod tests {
         let bytes = file(Some(0xFF));
         let len = bytes.len() as u64;
         assert_eq!(
-            read(&mut io::Cursor::new(bytes), len).unwrap()[0].padding_ns,
+            read(&mut io::Cursor::new(bytes), len).unwrap().tracks[0].padding_ns,
             0
         );
     }
@@ -272,5 +297,25 @@ mod tests {
             let bytes = &whole[..cut];
             read(&mut io::Cursor::new(bytes), cut as u64).unwrap();
         }
+    }
+
+    #[test]
+    fn sizes_beyond_the_end_are_made_unknown() {
+        let mut bytes = file(None);
+        let len = bytes.len() - 3;
+        bytes.truncate(len);
+        let segment = bytes
+            .windows(4)
+            .position(|w| w == [0x18, 0x53, 0x80, 0x67])
+            .unwrap();
+        // A stated size instead of the unknown one of the helper.
+        bytes[segment + 4..segment + 6].copy_from_slice(&[0x40, 0xF0]);
+        let cluster = bytes
+            .windows(4)
+            .position(|w| w == [0x1F, 0x43, 0xB6, 0x75])
+            .unwrap();
+        let got = read(&mut io::Cursor::new(bytes), len as u64).unwrap().cut;
+        let unknown = |at: usize| (at as u64 + 4, vec![0x7F, 0xFF]);
+        assert_eq!(got, [unknown(segment), unknown(cluster)]);
     }
 }

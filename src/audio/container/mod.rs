@@ -1,7 +1,9 @@
 //! What we read of a container before the demuxer does: faults it cannot take, and the exact
 //! start and end of the sound, which it does not apply.
+pub mod caf;
 pub mod mkv;
 pub mod mp4;
+pub mod ogg;
 pub mod riff;
 pub mod sniff;
 pub mod span;

@@ -37,17 +37,23 @@ pub struct Movie {
     pub tracks: Vec<Mp4Track>,
     /// iTunes' note: frames to drop at the start, frames to keep after them.
     pub gapless: Option<(u64, u64)>,
+    /// Place of the size of a media data box that reaches beyond the end of a cut file.
+    pub cut: Option<u64>,
 }
 
-/// Name, start and end of a box's body.
+/// A box by name, and where its body starts and ends.
 type Box4 = ([u8; 4], u64, u64);
 
 /// Reads the movie header of `input` (`len` bytes); `None` if there is none.
 pub fn read(input: &mut (impl Read + Seek), len: u64) -> io::Result<Option<Movie>> {
-    let Some(&(_, start, end)) = boxes(input, 0, len)?.iter().find(|b| &b.0 == b"moov") else {
+    let top = boxes(input, 0, len)?;
+    let Some(&(_, start, end)) = top.iter().find(|b| &b.0 == b"moov") else {
         return Ok(None);
     };
     let mut movie = Movie::default();
+    if let Some(&(_, body, _)) = top.last().filter(|b| &b.0 == b"mdat" && b.2 == len) {
+        movie.cut = cut(input, body, len)?;
+    }
     for (name, start, end) in boxes(input, start, end)? {
         match &name {
             b"mvhd" => movie.timescale = timescale(input, start)?,
@@ -81,6 +87,16 @@ impl Movie {
         };
         (start, keep)
     }
+}
+
+/// Place of the size of the box whose body starts at `body`, if that size leads beyond `len`.
+fn cut(input: &mut (impl Read + Seek), body: u64, len: u64) -> io::Result<Option<u64>> {
+    let size = bytes_at::<4>(input, body - 8)?.map_or(0, u32::from_be_bytes);
+    if bytes_at::<4>(input, body - 4)? == Some(*b"mdat") {
+        return Ok((u64::from(size) > len - (body - 8)).then_some(body - 8));
+    }
+    let size = bytes_at::<8>(input, body - 8)?.map_or(0, u64::from_be_bytes);
+    Ok((size > len - (body - 16)).then_some(body - 16))
 }
 
 /// The boxes between `start` and `end`.
@@ -322,6 +338,20 @@ mod tests {
     fn a_shorter_edit_cuts_the_end() {
         let movie = movie(10_000, &[]);
         assert_eq!(movie.trim(&movie.tracks[0], 44_100), (1024, Some(441_000)));
+    }
+
+    #[test]
+    fn media_data_beyond_the_end_is_found_by_its_size() {
+        let cut = |media: &[u8]| {
+            let file = [bx(b"moov", &bx(b"mvhd", &words(&[0; 4]))), media.to_vec()].concat();
+            let len = file.len() as u64;
+            read(&mut io::Cursor::new(file), len).unwrap().unwrap().cut
+        };
+        assert_eq!(cut(b"\0\0\0\x0cmdatabcd"), None);
+        assert_eq!(cut(b"\0\0\0\x0dmdatabcd"), Some(32));
+        assert_eq!(cut(b"\0\0\0\x01mdat\0\0\0\0\0\0\0\x14abcd"), None);
+        assert_eq!(cut(b"\0\0\0\x01mdat\0\0\0\0\0\0\0\x15abcd"), Some(32));
+        assert_eq!(cut(b"\0\0\0\0mdatabcd"), None);
     }
 
     #[test]

@@ -9,6 +9,12 @@ pub enum Kind {
     Mp4,
     /// Matroska or WebM.
     Matroska,
+    /// Ogg.
+    Ogg,
+    /// Core Audio.
+    Caf,
+    /// AIFF or AIFF-C, with the size that it states for the whole file.
+    Aiff(u64),
     /// Anything else: the demuxers look for themselves.
     Other,
     /// Plainly no sound; says what it looks like.
@@ -88,6 +94,30 @@ pub fn sniff(head: &[u8]) -> Kind {
     if head.starts_with(b"\x1a\x45\xdf\xa3") {
         return Kind::Matroska;
     }
+    if let [
+        b'F',
+        b'O',
+        b'R',
+        b'M',
+        a,
+        b,
+        c,
+        d,
+        b'A',
+        b'I',
+        b'F',
+        b'F' | b'C',
+        ..,
+    ] = *head
+    {
+        return Kind::Aiff(u64::from(u32::from_be_bytes([a, b, c, d])) + 8);
+    }
+    if head.starts_with(b"caff") {
+        return Kind::Caf;
+    }
+    if head.starts_with(b"OggS") {
+        return Kind::Ogg;
+    }
     if let Some(found) = find(NOT_AUDIO) {
         return Kind::NotAudio(found);
     }
@@ -143,8 +173,9 @@ mod tests {
             (b"RIFF\0\0\0\0AVI LIST", Kind::Unsupported("AVI video")),
             (b"\0\0\0\x20ftypM4A ", Kind::Mp4),
             (b"\x1a\x45\xdf\xa3", Kind::Matroska),
+            (b"FORM\0\0\x01\0AIFF", Kind::Aiff(264)),
             (b"ID3\x04\0\0", Kind::Other),
-            (b"OggS\0\x02", Kind::Other),
+            (b"OggS\0\x02", Kind::Ogg),
         ];
         for (head, want) in cases {
             assert_eq!(sniff(head), *want, "{}", String::from_utf8_lossy(head));

@@ -6,6 +6,9 @@ use symphonia::core::io::MediaSource;
 pub trait Bytes: Read + Seek + Send + Sync {}
 impl<T: Read + Seek + Send + Sync> Bytes for T {}
 
+/// A place and what to show there.
+pub type Patch = (u64, Vec<u8>);
+
 /// `head` followed by `len` bytes of `inner` from `start`, as one seekable stream.
 pub struct Span {
     inner: Box<dyn Bytes>,
@@ -13,6 +16,9 @@ pub struct Span {
     start: u64,
     len: u64,
     pos: u64,
+    /// Bytes that are shown instead of those at their places.
+    patches: Vec<Patch>,
+    seekable: bool,
 }
 
 impl Span {
@@ -25,6 +31,8 @@ impl Span {
             start: 0,
             len,
             pos: 0,
+            patches: Vec::new(),
+            seekable: true,
         })
     }
 
@@ -36,7 +44,19 @@ impl Span {
             start,
             len,
             pos: 0,
+            patches: Vec::new(),
+            seekable: true,
         }
+    }
+
+    /// Shows other bytes than those that are there.
+    pub fn patch(&mut self, patches: Vec<Patch>) {
+        self.patches = patches;
+    }
+
+    /// Makes the demuxer read from the first byte to the last.
+    pub fn forbid_seeking(&mut self) {
+        self.seekable = false;
     }
 
     /// Length in bytes.
@@ -59,6 +79,13 @@ impl Read for Span {
             self.inner.seek(SeekFrom::Start(self.start + at))?;
             self.inner.read(&mut buf[..room])?
         };
+        for (at, bytes) in &self.patches {
+            for (place, &byte) in (*at..).zip(bytes) {
+                if let Some(i) = place.checked_sub(self.pos).filter(|&i| i < n as u64) {
+                    buf[i as usize] = byte;
+                }
+            }
+        }
         self.pos += n as u64;
         Ok(n)
     }
@@ -78,7 +105,7 @@ impl Seek for Span {
 
 impl MediaSource for Span {
     fn is_seekable(&self) -> bool {
-        true
+        self.seekable
     }
     fn byte_len(&self) -> Option<u64> {
         Some(self.len())
@@ -101,5 +128,17 @@ mod tests {
         span.read_to_string(&mut text).unwrap();
         assert_eq!(text, "b3456");
         assert!(span.seek(SeekFrom::Current(-99)).is_err());
+        for at in 0..4 {
+            span.patch(vec![(at, b"wxyz".to_vec())]);
+            span.rewind().unwrap();
+            text.clear();
+            span.read_to_string(&mut text).unwrap();
+            let mut want = "ab3456".to_owned();
+            want.replace_range(
+                at as usize..(at as usize + 4).min(6),
+                &"wxyz"[..(6 - at as usize).min(4)],
+            );
+            assert_eq!(text, want);
+        }
     }
 }

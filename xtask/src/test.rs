@@ -4,12 +4,12 @@ use crate::{docs, setup, sh};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
-use std::{process::Command, time::Instant};
+use std::{collections::BTreeMap, process::Command, time::Instant};
 
 /// Options of `cargo xtask test`.
 #[derive(Args)]
 pub struct Options {
-    /// Skip what downloads models.
+    /// Skip the tests of downloaded models.
     #[arg(long)]
     quick: bool,
     /// Run only this step.
@@ -22,46 +22,33 @@ const TEST_MODELS: &[&str] = &["whisper-tiny.en", "whisper-base"];
 
 struct Step {
     name: &'static str,
-    run: fn() -> Result<()>,
-    /// Whether `--quick` leaves it out.
-    slow: bool,
+    run: fn(&Options) -> Result<()>,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 6] = [
     Step {
         name: "setup",
         run: tools,
-        slow: false,
     },
     Step {
         name: "format",
         run: format,
-        slow: false,
     },
     Step {
         name: "clippy",
         run: clippy,
-        slow: false,
     },
     Step {
         name: "unit",
         run: unit,
-        slow: false,
     },
     Step {
         name: "integration",
         run: integration,
-        slow: false,
-    },
-    Step {
-        name: "models",
-        run: models,
-        slow: true,
     },
     Step {
         name: "docs",
-        run: docs::run,
-        slow: false,
+        run: |_| docs::run(),
     },
 ];
 
@@ -69,17 +56,14 @@ const STEPS: [Step; 7] = [
 pub fn run(options: &Options) -> Result<()> {
     let chosen: Vec<&Step> = STEPS
         .iter()
-        .filter(|step| match &options.only {
-            Some(name) => step.name == name,
-            None => !(options.quick && step.slow),
-        })
+        .filter(|step| options.only.as_ref().is_none_or(|name| step.name == name))
         .collect();
     let start = Instant::now();
     let mut times = Vec::new();
     for (at, step) in chosen.iter().enumerate() {
         eprintln!("\n== {} ({} of {})", step.name, at + 1, chosen.len());
         let began = Instant::now();
-        let result = (step.run)();
+        let result = (step.run)(options);
         let seconds = began.elapsed().as_secs_f64();
         result.with_context(|| format!("step `{}` failed after {seconds:.0} s", step.name))?;
         times.push((step.name, seconds));
@@ -96,16 +80,16 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn tools() -> Result<()> {
+fn tools(_: &Options) -> Result<()> {
     setup::run(&setup::Options::default())?;
     setup::rust_components()
 }
 
-fn format() -> Result<()> {
+fn format(_: &Options) -> Result<()> {
     sh::run(&mut sh::cargo(["fmt", "--all", "--check"]))
 }
 
-fn clippy() -> Result<()> {
+fn clippy(_: &Options) -> Result<()> {
     sh::run(&mut sh::cargo([
         "clippy",
         "--locked",
@@ -117,7 +101,7 @@ fn clippy() -> Result<()> {
     ]))
 }
 
-fn unit() -> Result<()> {
+fn unit(_: &Options) -> Result<()> {
     sh::run(&mut sh::cargo([
         "test",
         "--locked",
@@ -128,14 +112,29 @@ fn unit() -> Result<()> {
     sh::run(&mut sh::cargo(["test", "--locked", "--workspace", "--doc"]))
 }
 
-fn integration() -> Result<()> {
+/// The files in `tests/` folders; with the models they need, unless that is too slow.
+fn integration(options: &Options) -> Result<()> {
+    let models = if options.quick {
+        None
+    } else {
+        Some(fetch_models()?)
+    };
     let targets = test_targets()?;
-    let chosen: Vec<_> = targets.iter().filter(|t| !t.needs_models()).collect();
-    run_targets(&chosen, None)
+    if targets.is_empty() {
+        bail!("no integration test was found");
+    }
+    let mut cargo = sh::cargo(["test", "--locked"]);
+    for package in targets.keys() {
+        cargo.args(["--package", package]);
+    }
+    for target in targets.values().flatten() {
+        cargo.args(["--test", target]);
+    }
+    sh::run(cargo.envs(models.map(|folder| (audiocpp_testing::models::VARIABLE, folder))))
 }
 
-/// Fetches the models that tests need, then runs those tests.
-fn models() -> Result<()> {
+/// Fetches the models of the tests; returns the folder of all models.
+fn fetch_models() -> Result<String> {
     sh::run(&mut sh::cargo([
         "build",
         "--locked",
@@ -149,45 +148,11 @@ fn models() -> Result<()> {
             .args(TEST_MODELS),
     )?;
     let folder = sh::capture(Command::new(&program).args(["models", "path"]))?;
-    let targets = test_targets()?;
-    let chosen: Vec<_> = targets.iter().filter(|t| t.needs_models()).collect();
-    run_targets(&chosen, Some(folder.trim_end()))
+    Ok(folder.trim_end().to_owned())
 }
 
-/// One file under some package's `tests/`.
-struct TestTarget {
-    package: String,
-    name: String,
-}
-
-impl TestTarget {
-    /// Tests of downloaded models stand in files of their own, whose names begin with `real_`.
-    fn needs_models(&self) -> bool {
-        self.name.starts_with("real_")
-    }
-}
-
-/// Runs the targets in one `cargo test`, which finds downloaded models in `models`.
-fn run_targets(targets: &[&TestTarget], models: Option<&str>) -> Result<()> {
-    if targets.is_empty() {
-        eprintln!("no such tests in this workspace");
-        return Ok(());
-    }
-    let mut cargo = sh::cargo(["test", "--locked"]);
-    let mut packages: Vec<&str> = targets.iter().map(|t| t.package.as_str()).collect();
-    packages.sort_unstable();
-    packages.dedup();
-    for package in packages {
-        cargo.args(["--package", package]);
-    }
-    for target in targets {
-        cargo.args(["--test", &target.name]);
-    }
-    sh::run(cargo.envs(models.map(|folder| (audiocpp_testing::models::VARIABLE, folder))))
-}
-
-/// Every integration test of the workspace.
-fn test_targets() -> Result<Vec<TestTarget>> {
+/// Names of the integration tests by their package.
+fn test_targets() -> Result<BTreeMap<String, Vec<String>>> {
     let json = sh::capture(&mut sh::cargo([
         "metadata",
         "--locked",
@@ -197,7 +162,7 @@ fn test_targets() -> Result<Vec<TestTarget>> {
     parse_targets(&json)
 }
 
-fn parse_targets(metadata: &str) -> Result<Vec<TestTarget>> {
+fn parse_targets(metadata: &str) -> Result<BTreeMap<String, Vec<String>>> {
     #[derive(Deserialize)]
     struct Metadata {
         packages: Vec<Package>,
@@ -213,25 +178,15 @@ fn parse_targets(metadata: &str) -> Result<Vec<TestTarget>> {
         kind: Vec<String>,
     }
     let metadata: Metadata = serde_json::from_str(metadata).context("cargo metadata's answer")?;
-    let mut found: Vec<TestTarget> = Vec::new();
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for package in metadata.packages {
-        for target in package.targets {
-            if !target.kind.iter().any(|kind| kind == "test") {
-                continue;
-            }
-            // `cargo test --test NAME` cannot tell two of one name apart.
-            if let Some(twin) = found.iter().find(|t| t.name == target.name) {
-                bail!(
-                    "test `{}` stands in both {} and {}: give one another name",
-                    target.name,
-                    twin.package,
-                    package.name
-                );
-            }
-            found.push(TestTarget {
-                package: package.name.clone(),
-                name: target.name,
-            });
+        let tests = package
+            .targets
+            .into_iter()
+            .filter(|t| t.kind.iter().any(|kind| kind == "test"));
+        let names: Vec<String> = tests.map(|test| test.name).collect();
+        if !names.is_empty() {
+            found.insert(package.name, names);
         }
     }
     Ok(found)
@@ -241,24 +196,20 @@ fn parse_targets(metadata: &str) -> Result<Vec<TestTarget>> {
 mod tests {
     use super::*;
 
-    const TWO: &str = r#"{"packages":[
-        {"name":"a","targets":[{"name":"a","kind":["lib"]},{"name":"layers","kind":["test"]}]},
-        {"name":"b","targets":[{"name":"real_speech","kind":["test"]}]}]}"#;
-
     #[test]
-    fn test_files_are_told_from_libraries_and_by_their_need_of_models() {
-        let targets = parse_targets(TWO).unwrap();
-        let names: Vec<_> = targets
-            .iter()
-            .map(|t| (t.name.as_str(), t.needs_models()))
-            .collect();
-        assert_eq!(names, [("layers", false), ("real_speech", true)]);
+    fn test_files_are_told_from_libraries() {
+        let json = r#"{"packages":[
+            {"name":"a","targets":[{"name":"a","kind":["lib"]},{"name":"layers","kind":["test"]}]},
+            {"name":"b","targets":[{"name":"b","kind":["bin"]}]}]}"#;
+        let targets = parse_targets(json).unwrap();
+        assert_eq!(
+            targets,
+            BTreeMap::from([("a".into(), vec!["layers".into()])])
+        );
     }
 
     #[test]
-    fn two_tests_of_one_name_are_refused() {
-        let twice = TWO.replace("real_speech", "layers");
-        let error = parse_targets(&twice).err().unwrap();
-        assert!(error.to_string().contains("both a and b"), "{error}");
+    fn this_workspace_has_tests_of_models() {
+        assert!(test_targets().unwrap()["audiocpp-whisper"].contains(&"parity".into()));
     }
 }

@@ -8,7 +8,7 @@ use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     fmt,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 /// The plugin interface version of the ggml that is built here (`GGML_BACKEND_API_VERSION`).
@@ -100,8 +100,6 @@ impl DeviceHandle {
 /// What a backend says about one of its devices.
 #[derive(Debug, Clone)]
 pub struct DeviceEntry {
-    /// Handle for opening it.
-    pub handle: DeviceHandle,
     /// Name of the registry that owns it, such as `ROCm`.
     pub registry: String,
     /// Position within its registry.
@@ -120,6 +118,52 @@ pub struct DeviceEntry {
     pub memory_total: u64,
     /// Whether weights may stay in mapped host memory.
     pub host_pointer: bool,
+}
+
+/// How grave a message of ggml is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// For those who look for a fault.
+    Debug,
+    /// For the curious.
+    Info,
+    /// Something is not as it should be.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+static LOGGER: OnceLock<fn(LogLevel, &str)> = OnceLock::new();
+
+/// Sends ggml's messages, line by line, to `logger` instead of standard error. The first call
+/// decides; later ones change nothing.
+pub fn set_logger(logger: fn(LogLevel, &str)) {
+    if LOGGER.set(logger).is_ok() {
+        // SAFETY: the callback is a plain function that lives as long as the process and keeps
+        // no state of its own.
+        unsafe { ggml::ggml_log_set(Some(forward), std::ptr::null_mut()) }
+    }
+}
+
+/// # Safety
+/// ggml calls this with a NUL-terminated text.
+unsafe extern "C" fn forward(level: ggml::ggml_log_level, message: *const c_char, _: *mut c_void) {
+    // Progress dots and the rest of a line; on their own they say nothing.
+    if level == ggml::GGML_LOG_LEVEL_CONT || level == ggml::GGML_LOG_LEVEL_NONE {
+        return;
+    }
+    let level = match level {
+        ggml::GGML_LOG_LEVEL_ERROR => LogLevel::Error,
+        ggml::GGML_LOG_LEVEL_WARN => LogLevel::Warn,
+        ggml::GGML_LOG_LEVEL_DEBUG => LogLevel::Debug,
+        _ => LogLevel::Info,
+    };
+    // SAFETY: NUL-terminated by ggml's promise.
+    let text = unsafe { text(message) };
+    let line = text.trim_end();
+    if let (Some(logger), false) = (LOGGER.get(), line.is_empty()) {
+        logger(level, line);
+    }
 }
 
 /// A plugin that was opened here and accepted by ggml. It stays loaded until the process ends:
@@ -306,6 +350,23 @@ pub fn features(registry: &str) -> Vec<(String, String)> {
     }
 }
 
+/// The device at `index` of a registry; none if there is no such registry or device.
+pub fn handle(registry: &str, index: u32) -> Option<DeviceHandle> {
+    let _lock = plugins();
+    let name = CString::new(registry).ok()?;
+    // SAFETY: the name is NUL-terminated; null and out-of-range answers are handled.
+    unsafe {
+        let registry = ggml::ggml_backend_reg_by_name(name.as_ptr());
+        let known =
+            !registry.is_null() && (index as usize) < ggml::ggml_backend_reg_dev_count(registry);
+        if !known {
+            return None;
+        }
+        let device = ggml::ggml_backend_reg_dev_get(registry, index as usize);
+        (!device.is_null()).then_some(DeviceHandle(device))
+    }
+}
+
 /// Every device of every registered backend, in ggml's order.
 pub fn devices() -> Vec<DeviceEntry> {
     let _lock = plugins();
@@ -354,7 +415,6 @@ unsafe fn entry(device: ggml::ggml_backend_dev_t, registry: &str, index: usize) 
         )
     };
     DeviceEntry {
-        handle: DeviceHandle(device),
         registry: registry.to_owned(),
         index: u32::try_from(index).unwrap_or(u32::MAX),
         name,
@@ -411,12 +471,30 @@ mod tests {
             .collect();
         assert_eq!(cpu.len(), 1);
         assert!(cpu[0].memory_total > 0 && cpu[0].name == "CPU");
-        assert!(!cpu[0].handle.as_ptr().is_null());
+        assert!(!handle("CPU", 0).unwrap().as_ptr().is_null());
+        assert_eq!(handle("CPU", 1), None);
+        assert_eq!(handle("ROCm", 0), None);
         assert_eq!(path_of("cpu"), path.canonicalize().ok());
         assert!(exports("CPU", "ggml_backend_init"));
         assert!(!exports("CPU", "no_such_symbol"));
         assert!(features("CPU").iter().any(|(name, _)| name == "LLAMAFILE"));
         assert!(features("nothing").is_empty());
+    }
+
+    #[test]
+    fn messages_reach_the_logger_without_line_ends() {
+        static SEEN: Mutex<Vec<(LogLevel, String)>> = Mutex::new(Vec::new());
+        set_logger(|level, text| SEEN.lock().unwrap().push((level, text.to_owned())));
+        let say = |level, message: &CStr| {
+            // SAFETY: the text is NUL-terminated.
+            unsafe { forward(level, message.as_ptr(), std::ptr::null_mut()) }
+        };
+        say(ggml::GGML_LOG_LEVEL_WARN, c"odd\n");
+        say(ggml::GGML_LOG_LEVEL_CONT, c".");
+        say(ggml::GGML_LOG_LEVEL_INFO, c"\n");
+        let seen = SEEN.lock().unwrap();
+        assert!(seen.contains(&(LogLevel::Warn, "odd".into())));
+        assert!(seen.iter().all(|(_, text)| text != "." && !text.is_empty()));
     }
 
     #[test]

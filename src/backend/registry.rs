@@ -1,0 +1,327 @@
+//! What differs between the backends, behind one trait; one implementation a kind.
+use super::{
+    device::{DeviceClass, DeviceInfo},
+    kind::BackendType,
+    load::LoadReport,
+    pack::{self, Fit},
+};
+use ggml_sys::plugins;
+use serde::Serialize;
+
+/// Live GPU graphs a device keeps: each one reserves memory of its own.
+pub const MAX_LIVE_GRAPHS: usize = 8;
+
+/// How captured GPU graphs are used on a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GraphPolicy {
+    /// Whether the backend may capture and replay its kernels as a graph.
+    pub gpu_graphs: bool,
+    /// Most graphs (buckets of shapes) that stay allocated; the least recently used goes first.
+    pub max_live: usize,
+    /// Whether the allocations of a request are given back at its end.
+    pub release_after_request: bool,
+    /// Why, in a few words for the banner.
+    pub reason: &'static str,
+}
+
+/// Whether a device may be used with the plugin that offers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing speaks against it.
+    Usable,
+    /// It may work; `auto` leaves it out, an explicit request tries it. The reason is inside.
+    Doubtful(String),
+    /// It cannot work; opening it would end the process. The reason is inside.
+    Unusable(String),
+}
+
+/// The behaviour of one kind of backend.
+pub trait Backend: Sync {
+    /// The kind.
+    fn kind(&self) -> BackendType;
+
+    /// Place in `auto`'s order among discrete GPUs, smallest first.
+    fn rank(&self) -> u8;
+
+    /// Compares a device with the plugin that offers it, before anything is loaded onto it.
+    fn judge(&self, device: &DeviceInfo, report: &LoadReport) -> Verdict {
+        let _ = (device, report);
+        Verdict::Usable
+    }
+
+    /// The library or code that large matrix products run through on a device.
+    fn gemm_route(&self, device: &DeviceInfo) -> String;
+
+    /// The default for GPU graphs on a device.
+    fn graphs(&self, device: &DeviceInfo) -> GraphPolicy {
+        let _ = device;
+        GraphPolicy {
+            gpu_graphs: false,
+            max_live: MAX_LIVE_GRAPHS,
+            release_after_request: false,
+            reason: "the backend has none",
+        }
+    }
+
+    /// What a user can do when no device of this kind is there.
+    fn advice(&self) -> &'static str;
+}
+
+struct Cpu;
+struct Cuda;
+struct Hip;
+struct Vulkan;
+struct Metal;
+
+static BACKENDS: [&dyn Backend; 5] = [&Cpu, &Cuda, &Hip, &Vulkan, &Metal];
+
+/// The implementation for a kind; none for `Best`, which is not a kind of device.
+pub fn backend(kind: BackendType) -> Option<&'static dyn Backend> {
+    BACKENDS
+        .iter()
+        .copied()
+        .find(|backend| backend.kind() == kind)
+}
+
+/// Every implementation.
+pub fn all() -> impl Iterator<Item = &'static dyn Backend> {
+    BACKENDS.iter().copied()
+}
+
+/// The policy of backends that capture graphs: CUDA's, which HIP shares.
+fn captured(device: &DeviceInfo, gpu_graphs: bool) -> GraphPolicy {
+    let integrated = device.class == DeviceClass::Integrated;
+    let (on, reason) = match (gpu_graphs, integrated) {
+        (false, _) => (false, "built without"),
+        (true, true) => (false, "integrated GPU: each graph takes shared memory"),
+        (true, false) => (true, "default"),
+    };
+    GraphPolicy {
+        gpu_graphs: on,
+        max_live: if integrated { 2 } else { MAX_LIVE_GRAPHS },
+        release_after_request: integrated,
+        reason,
+    }
+}
+
+fn has_feature(registry: &str, feature: &str) -> bool {
+    plugins::features(registry)
+        .iter()
+        .any(|(name, value)| name == feature && value != "0")
+}
+
+impl Backend for Cpu {
+    fn kind(&self) -> BackendType {
+        BackendType::Cpu
+    }
+
+    fn rank(&self) -> u8 {
+        u8::MAX
+    }
+
+    fn gemm_route(&self, device: &DeviceInfo) -> String {
+        if has_feature(&device.registry, "LLAMAFILE") {
+            "ggml+llamafile".to_owned()
+        } else {
+            "ggml".to_owned()
+        }
+    }
+
+    fn advice(&self) -> &'static str {
+        "put libggml-cpu beside the program or name its folder in AUDIOCPP_BACKEND_PATH"
+    }
+}
+
+impl Backend for Cuda {
+    fn kind(&self) -> BackendType {
+        BackendType::Cuda
+    }
+
+    fn rank(&self) -> u8 {
+        0
+    }
+
+    fn gemm_route(&self, device: &DeviceInfo) -> String {
+        gpu_gemm(device, "cuBLASLt", "cuBLAS")
+    }
+
+    fn graphs(&self, device: &DeviceInfo) -> GraphPolicy {
+        captured(device, has_feature(&device.registry, "USE_GRAPHS"))
+    }
+
+    fn advice(&self) -> &'static str {
+        "install NVIDIA's driver and the CUDA pack"
+    }
+}
+
+/// Symbol that a plugin built with the BLASLt route exports.
+pub const LT_SYMBOL: &str = "audiocpp_lt_stats";
+
+/// The kill switch of the BLASLt route: `0` turns it off.
+pub const LT_VARIABLE: &str = "AUDIOCPP_BLASLT";
+
+fn gpu_gemm(device: &DeviceInfo, lt: &str, plain: &str) -> String {
+    let off = std::env::var(LT_VARIABLE).is_ok_and(|value| value == "0");
+    let mut route = match plugins::exports(&device.registry, LT_SYMBOL) {
+        true if off => format!("{plain} ({lt} off by {LT_VARIABLE}=0)"),
+        true => format!("{lt}, then {plain}"),
+        false => plain.to_owned(),
+    };
+    if has_feature(&device.registry, "FORCE_MMQ") {
+        route.push_str("; MMQ for quantised weights");
+    }
+    route
+}
+
+impl Backend for Hip {
+    fn kind(&self) -> BackendType {
+        BackendType::Hip
+    }
+
+    fn rank(&self) -> u8 {
+        1
+    }
+
+    fn judge(&self, device: &DeviceInfo, report: &LoadReport) -> Verdict {
+        let Some(found) = report.pack_of(&device.registry) else {
+            return Verdict::Usable;
+        };
+        let name = &found.manifest.name;
+        match found.fit(device.gfx) {
+            Fit::Yes => Verdict::Usable,
+            Fit::Unknown { targets } => Verdict::Doubtful(format!(
+                "its instruction set cannot be read, so it cannot be compared with the targets of pack {name} ({}); name the device explicitly to try it",
+                pack::list(&targets)
+            )),
+            Fit::No { gfx, targets } => Verdict::Unusable(format!(
+                "it is {gfx}, and pack {name} has kernels for {} only; use a pack with {gfx}, or --device vulkan or cpu",
+                pack::list(&targets)
+            )),
+        }
+    }
+
+    fn gemm_route(&self, device: &DeviceInfo) -> String {
+        gpu_gemm(device, "hipBLASLt", "hipBLAS")
+    }
+
+    fn graphs(&self, device: &DeviceInfo) -> GraphPolicy {
+        captured(device, has_feature(&device.registry, "USE_GRAPHS"))
+    }
+
+    fn advice(&self) -> &'static str {
+        "install the amdgpu driver and a ROCm pack; `audiocpp_cli doctor` says what is missing"
+    }
+}
+
+impl Backend for Vulkan {
+    fn kind(&self) -> BackendType {
+        BackendType::Vulkan
+    }
+
+    fn rank(&self) -> u8 {
+        3
+    }
+
+    fn gemm_route(&self, _: &DeviceInfo) -> String {
+        "ggml shaders".to_owned()
+    }
+
+    fn advice(&self) -> &'static str {
+        "install the GPU's Vulkan driver and the Vulkan pack"
+    }
+}
+
+impl Backend for Metal {
+    fn kind(&self) -> BackendType {
+        BackendType::Metal
+    }
+
+    fn rank(&self) -> u8 {
+        2
+    }
+
+    fn gemm_route(&self, _: &DeviceInfo) -> String {
+        "ggml kernels".to_owned()
+    }
+
+    fn advice(&self) -> &'static str {
+        "Metal needs macOS on Apple hardware"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::device::tests::device;
+    use super::*;
+    use crate::backend::{
+        load::Attempt,
+        pack::{Manifest, Pack},
+    };
+
+    #[test]
+    fn every_kind_has_one_implementation() {
+        for kind in BackendType::all() {
+            assert_eq!(backend(kind).unwrap().kind(), kind);
+        }
+        assert!(backend(BackendType::Best).is_none());
+        let mut ranks: Vec<u8> = all().map(|backend| backend.rank()).collect();
+        ranks.sort();
+        ranks.dedup();
+        assert_eq!(ranks.len(), BACKENDS.len());
+    }
+
+    #[test]
+    fn integrated_gpus_keep_graphs_off_and_few() {
+        let big = captured(&device(BackendType::Hip, 0, DeviceClass::Discrete), true);
+        assert!(big.gpu_graphs && big.max_live == MAX_LIVE_GRAPHS && !big.release_after_request);
+        let small = captured(&device(BackendType::Hip, 0, DeviceClass::Integrated), true);
+        assert!(!small.gpu_graphs && small.max_live == 2 && small.release_after_request);
+        assert!(!captured(&device(BackendType::Cuda, 0, DeviceClass::Discrete), false).gpu_graphs);
+    }
+
+    fn report(targets: &[&str]) -> LoadReport {
+        let dir = std::path::PathBuf::from("/packs/rocm_v7");
+        LoadReport {
+            attempts: vec![Attempt {
+                backend: BackendType::Hip,
+                path: dir.join("libggml-hip.so"),
+                pack: Some("rocm_v7".into()),
+                registry: Some("ROCm".into()),
+                error: None,
+            }],
+            packs: vec![Pack {
+                dir,
+                manifest: Manifest {
+                    name: "rocm_v7".into(),
+                    backend: BackendType::Hip,
+                    ggml: "0.26.0".into(),
+                    api_version: 3,
+                    rocm: Some("7.2.4".into()),
+                    gfx_targets: targets.iter().map(|&t| t.to_owned()).collect(),
+                    files: Default::default(),
+                },
+            }],
+            ..LoadReport::default()
+        }
+    }
+
+    #[test]
+    fn hip_compares_the_packs_targets_with_the_device() {
+        let mut gpu = device(BackendType::Hip, 0, DeviceClass::Discrete);
+        assert!(matches!(
+            Hip.judge(&gpu, &report(&["gfx1100"])),
+            Verdict::Doubtful(_)
+        ));
+        gpu.gfx = "gfx1152".parse().ok();
+        let Verdict::Unusable(reason) = Hip.judge(&gpu, &report(&["gfx1100", "gfx1151"])) else {
+            panic!("a pack without gfx1152 fits no gfx1152");
+        };
+        assert!(
+            reason.contains("gfx1152") && reason.contains("gfx1100, gfx1151"),
+            "{reason}"
+        );
+        assert_eq!(Hip.judge(&gpu, &report(&["gfx1152"])), Verdict::Usable);
+        assert_eq!(Hip.judge(&gpu, &report(&[])), Verdict::Usable);
+        assert_eq!(Hip.judge(&gpu, &LoadReport::default()), Verdict::Usable);
+    }
+}

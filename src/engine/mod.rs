@@ -4,6 +4,7 @@
 //! task trait. Requests, results, events and errors are serde types, so that the other side of
 //! the conversation may be another process.
 
+mod device;
 mod error;
 mod formats;
 mod options;
@@ -16,6 +17,7 @@ mod task;
 mod threads;
 mod transcript;
 
+pub use device::DeviceReport;
 pub use error::{Error, ErrorClass, Result};
 pub use formats::{FormatOptions, TranscriptFormat};
 pub use options::{OptionKind, OptionSpec, OptionValue, Options, Scope};

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    device::DeviceReport,
     error::{Error, Result},
     options::{OptionSpec, Options},
     run::RunContext,
@@ -24,6 +25,8 @@ pub struct LoadOptions {
     pub weight_type: Option<String>,
     /// Make an operation that the device lacks an error instead of running it on the CPU.
     pub strict_device: bool,
+    /// Let the CPU stand in for an explicit device that fails, as `auto` always does.
+    pub fallback_cpu: bool,
     /// The family's declared load options.
     pub options: Options,
 }
@@ -35,6 +38,7 @@ impl Default for LoadOptions {
             threads: None,
             weight_type: None,
             strict_device: false,
+            fallback_cpu: false,
             options: Options::default(),
         }
     }
@@ -92,8 +96,8 @@ pub struct ModelInfo {
     pub sample_rate: u32,
     /// Number of parameters.
     pub parameters: u64,
-    /// The device that it runs on.
-    pub device: String,
+    /// What it runs on.
+    pub device: DeviceReport,
     /// Bytes of weights on that device.
     pub weight_bytes: u64,
 }

@@ -13,6 +13,7 @@ use std::{
 use ggml_sys as sys;
 
 use super::GraphError;
+use crate::backend::{BackendType, DeviceInfo, Inventory};
 
 /// How a device is opened.
 #[derive(Debug, Clone)]
@@ -65,24 +66,30 @@ impl Device {
     /// # Errors
     /// [`GraphError::Device`] if no CPU backend is loaded.
     pub fn cpu(threads: usize) -> Result<Device, GraphError> {
-        route_log();
         let handle = cpu_device()?;
         let options = DeviceOptions {
             threads,
             strict: false,
         };
-        Device::open(handle, &options)
+        Device::open_handle(handle, &options)
+    }
+
+    /// Opens a device that a loaded backend offers.
+    ///
+    /// # Errors
+    /// [`GraphError::Device`] if its backend is not loaded or its driver refuses.
+    pub fn open(info: &DeviceInfo, options: &DeviceOptions) -> Result<Device, GraphError> {
+        Device::open_handle(handle_of(info)?, options)
     }
 
     /// Opens the device that `handle` names.
     ///
     /// # Errors
     /// [`GraphError::Device`] if its driver refuses, or if no CPU backend is loaded beside it.
-    pub fn open(
+    fn open_handle(
         handle: sys::plugins::DeviceHandle,
         options: &DeviceOptions,
     ) -> Result<Device, GraphError> {
-        route_log();
         let dev = handle.as_ptr();
         // SAFETY: a handle names a device that stays registered for the life of the process;
         // both functions return static strings.
@@ -276,45 +283,26 @@ unsafe extern "C" fn stop_requested(flag: *mut c_void) -> bool {
     unsafe { (*flag.cast::<AtomicBool>()).load(Ordering::Relaxed) }
 }
 
-/// Sends ggml's messages to `tracing` instead of the terminal.
-fn route_log() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    // SAFETY: the callback is a plain function that lives for ever and takes no state.
-    ONCE.call_once(|| unsafe { sys::ggml_log_set(Some(log), ptr::null_mut()) });
-}
-
-unsafe extern "C" fn log(
-    level: sys::ggml_log_level,
-    line: *const std::ffi::c_char,
-    _: *mut c_void,
-) {
-    // SAFETY: ggml passes a NUL-terminated line.
-    let line = unsafe { text(line) };
-    let line = line.trim_end();
-    match level {
-        sys::GGML_LOG_LEVEL_ERROR => tracing::error!(target: "ggml", "{line}"),
-        sys::GGML_LOG_LEVEL_WARN => tracing::warn!(target: "ggml", "{line}"),
-        _ => tracing::debug!(target: "ggml", "{line}"),
-    }
-}
-
+/// The CPU's handle; loads its backend on first use.
 fn cpu_device() -> Result<sys::plugins::DeviceHandle, GraphError> {
-    let find = || {
-        let mut all = sys::plugins::devices().into_iter();
-        all.find(|d| d.class == sys::plugins::DeviceClass::Cpu)
-    };
     let failed = |problem: String| GraphError::Device {
         device: "CPU".into(),
         problem,
     };
-    if let Some(cpu) = find() {
-        return Ok(cpu.handle);
-    }
-    let plugin = std::path::Path::new(sys::BUILD_LIB_DIR).join("libggml-cpu.so");
-    sys::plugins::load(&plugin).map_err(|e| failed(format!("{}: {e}", plugin.display())))?;
-    find()
-        .map(|d| d.handle)
-        .ok_or_else(|| failed("its plugin offers no device".into()))
+    let inventory = Inventory::discover(&[BackendType::Cpu]);
+    let cpu = inventory
+        .devices
+        .iter()
+        .find(|d| d.backend == BackendType::Cpu);
+    let cpu = cpu.ok_or_else(|| failed(inventory.why_missing(BackendType::Cpu)))?;
+    handle_of(cpu)
+}
+
+fn handle_of(info: &DeviceInfo) -> Result<sys::plugins::DeviceHandle, GraphError> {
+    sys::plugins::handle(&info.registry, info.index).ok_or_else(|| GraphError::Device {
+        device: info.spec(),
+        problem: "its backend is not loaded in this process".into(),
+    })
 }
 
 fn init(

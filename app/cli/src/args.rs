@@ -97,7 +97,7 @@ pub struct ModelArgs {
     /// Where to run: auto, cpu, hip:1, cuda:0, vulkan, metal, rocm:pci=0000:c1:00.0
     #[arg(long)]
     pub device: Option<String>,
-    /// Kind of device, as in audio.cpp: cpu, cuda, hip, vulkan, metal, best
+    /// Kind of device, as in audio.cpp: cpu, cuda, hip (alias rocm), vulkan, metal, best
     #[arg(long)]
     pub backend: Option<String>,
     /// CPU threads [default: one for every physical core]
@@ -109,6 +109,9 @@ pub struct ModelArgs {
     /// Fail when the device lacks an operation, instead of running it on the CPU
     #[arg(long)]
     pub strict_device: bool,
+    /// Let the CPU stand in for a device that was named and fails
+    #[arg(long, value_name = "DEVICE", value_parser = ["cpu"])]
+    pub fallback: Option<String>,
     /// Never use the network
     #[arg(long, env = "AUDIOCPP_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
     pub offline: bool,

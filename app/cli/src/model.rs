@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use audiocpp::backend::{BackendType, DeviceSpec, spec::DEVICE_VARIABLE};
 use audiocpp::engine::{
     Family, LoadOptions, Model, Options, Registry, RunContext, Scope, Task,
     package::{Catalogue, Entry, Located, PullOptions, Store, human_bytes, locate, pull},
@@ -79,6 +80,7 @@ impl<'a> Choice<'a> {
             threads: args.threads.map(usize::from),
             weight_type: args.weight_type.clone(),
             strict_device: args.strict_device,
+            fallback_cpu: args.fallback.is_some(),
             options: options(&args.load_option, Scope::Load)?,
         };
         let session = options(&args.session_option, Scope::Session)?;
@@ -160,23 +162,13 @@ fn default_model<'a>(
     })
 }
 
-/// One device string from `--device` and audio.cpp's `--backend`.
+/// One device from `--device`, `--backend` and the environment.
 fn device(args: &ModelArgs) -> Outcome<String> {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    match (args.backend.as_deref(), args.device.as_deref()) {
-        (None, None) | (Some("best"), None) => Ok("auto".into()),
-        (None, Some(device)) if is_number(device) => Err(Failure::usage(format!(
-            "--device {device}: a bare number needs --backend, such as --device cuda:{device}"
-        ))),
-        (None, Some(device)) => Ok(device.into()),
-        (Some(backend), None) => Ok(backend.into()),
-        (Some("cpu"), Some("0")) => Ok("cpu".into()),
-        (Some(backend), Some(device)) if is_number(device) => Ok(format!("{backend}:{device}")),
-        (Some(backend), Some(device)) if device.split(':').next() == Some(backend) => {
-            Ok(device.into())
-        }
-        (Some(backend), Some(device)) => Err(Failure::usage(format!(
-            "--backend {backend} and --device {device} contradict each other"
-        ))),
-    }
+    let usage = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
+    let backend = args.backend.as_deref().map(str::parse).transpose();
+    let backend: Option<BackendType> = backend.map_err(|e| usage(&e))?;
+    let environment = std::env::var(DEVICE_VARIABLE).ok();
+    DeviceSpec::from_options(backend, args.device.as_deref(), environment.as_deref())
+        .map(|spec| spec.to_string())
+        .map_err(|e| usage(&e))
 }

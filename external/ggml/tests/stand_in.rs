@@ -45,7 +45,14 @@ fn child_process() {
         );
     }
     if let Some(device) = stand_ins.first() {
-        println!("computed {:?}", compute(device.handle.as_ptr()));
+        println!(
+            "computed {:?}",
+            compute(
+                plugins::handle(&device.registry, device.index)
+                    .expect("a listed device")
+                    .as_ptr()
+            )
+        );
     }
 }
 

@@ -80,21 +80,8 @@ impl From<weights::Error> for LoadError {
 impl From<LoadError> for Error {
     fn from(error: LoadError) -> Self {
         match error {
-            LoadError::Device(e) | LoadError::Weights(weights::LoadError::Device(e)) => {
-                device_error(e)
-            }
+            LoadError::Device(e) | LoadError::Weights(weights::LoadError::Device(e)) => e.into(),
             other => Error::from_error(ErrorClass::Model, &other),
         }
     }
-}
-
-/// A device's failure as the engine reports it.
-pub(crate) fn device_error(error: GraphError) -> Error {
-    let class = match error {
-        GraphError::OutOfMemory { .. } => ErrorClass::OutOfMemory,
-        GraphError::Cancelled => return Error::cancelled(),
-        GraphError::MissingOp { .. } | GraphError::Device { .. } => ErrorClass::Unsupported,
-        _ => ErrorClass::Internal,
-    };
-    Error::from_error(class, &error)
 }

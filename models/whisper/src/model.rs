@@ -8,8 +8,9 @@ use std::{
 use audiocpp::{
     audio::{AudioSource, LogMel, LogMelConfig},
     engine::{
-        Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, OptionKind, OptionSpec, Options,
-        Result, RunContext, Scope, Session, Task, Transcribe, TranscribeRequest, Transcript,
+        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, OptionKind,
+        OptionSpec, Options, Result, RunContext, Scope, Session, Task, Transcribe,
+        TranscribeRequest, Transcript,
     },
     graph::{Buffer, Device},
     weights::{self, Format, Loader, Policy, Source, Value},
@@ -18,7 +19,6 @@ use audiocpp::{
 use crate::{
     LoadError,
     config::Config,
-    device_error,
     machine::Machine,
     names::Naming,
     net::Net,
@@ -117,18 +117,21 @@ impl Family for Whisper {
         weights::open(path).is_ok_and(|source| Naming::of(&*source).is_some())
     }
 
-    fn load(&self, path: &Path, options: &LoadOptions, _: &RunContext) -> Result<Box<dyn Model>> {
+    fn load(
+        &self,
+        path: &Path,
+        options: &LoadOptions,
+        context: &RunContext,
+    ) -> Result<Box<dyn Model>> {
         let policy = match options.weight_type.as_deref() {
             None => Policy::Native,
             Some(name) => name.parse().map_err(Error::bad_input)?,
         };
-        let device = open_device(options)?;
-        Ok(Box::new(open(path, &device, policy)?))
+        let load = |device: &Device| Ok(open(path, device, policy)?);
+        let (mut model, report) = options.on_device(context, load)?;
+        model.device_report = report;
+        Ok(Box::new(model))
     }
-}
-
-fn open_device(options: &LoadOptions) -> Result<Device> {
-    Device::cpu(options.thread_count()).map_err(device_error)
 }
 
 /// A loaded Whisper; sessions share its weights.
@@ -137,6 +140,7 @@ pub struct WhisperModel {
     tokenizer: Arc<WhisperTokenizer>,
     mel: Arc<LogMel>,
     device: Device,
+    device_report: DeviceReport,
     weights: Buffer,
     parameters: u64,
     variant: String,
@@ -170,6 +174,11 @@ pub fn open(
         tokenizer: Arc::new(tokenizer),
         mel: Arc::new(mel),
         device: device.clone(),
+        device_report: DeviceReport {
+            device: device.name().to_owned(),
+            name: device.description().to_owned(),
+            fallbacks: Vec::new(),
+        },
         weights,
         parameters,
         variant,
@@ -280,7 +289,7 @@ impl Model for WhisperModel {
             languages,
             sample_rate: RATE,
             parameters: self.parameters,
-            device: self.device.name().to_owned(),
+            device: self.device_report.clone(),
             weight_bytes: self.weights.bytes() as u64,
         }
     }

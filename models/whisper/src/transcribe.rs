@@ -224,9 +224,8 @@ impl Run<'_> {
     fn encode(&mut self, samples: &[f32], dense: usize) -> Result<()> {
         let frames = self.machine.layout(dense);
         let mel = self.mel.window(samples, frames.mels()).map_err(bad_input)?;
-        self.machine
-            .encode(&mel, &frames)
-            .map_err(crate::device_error)
+        self.machine.encode(&mel, &frames)?;
+        Ok(())
     }
 
     fn detect_language(&mut self) -> Result<String> {
@@ -237,10 +236,7 @@ impl Run<'_> {
             row: FIRST_ROW,
             past: &[],
         };
-        let scores = self
-            .machine
-            .score(&[lane], &[0])
-            .map_err(crate::device_error)?;
+        let scores = self.machine.score(&[lane], &[0])?;
         let best = special
             .languages()
             .max_by(|&a, &b| scores[a as usize].total_cmp(&scores[b as usize]));
@@ -289,8 +285,7 @@ impl Run<'_> {
             let cancel = &self.context.cancel;
             let found = search(self.machine, &task, &mut progress.random, &|| {
                 cancel.is_cancelled()
-            })
-            .map_err(crate::device_error)?;
+            })?;
             let decoded = self.judge(found, temperature);
             let bad = gates.needs_fallback(&decoded.attempt) || !decoded.found.best.ended;
             if !bad {
@@ -440,10 +435,7 @@ impl Run<'_> {
         tokens.push(special.eot);
         let heads = self.machine.net().config.alignment_heads.len();
         let frames = self.machine.frames();
-        let weights = self
-            .machine
-            .attention(&tokens)
-            .map_err(crate::device_error)?;
+        let weights = self.machine.attention(&tokens)?;
         let attention = Attention::new(&weights, heads, tokens.len(), frames)
             .map_err(|e| Error::internal(e.to_string()))?;
         let times = attention.token_times(start.len() - 1, ahead.samples.len().div_ceil(FRAME));

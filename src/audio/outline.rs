@@ -138,12 +138,11 @@ impl Outline {
             start: decoder.pre_skip,
             ..Trim::default()
         };
-        if let Some(movie) = &self.movie {
-            if let Some(entry) = movie.tracks.iter().find(|t| t.id == track.id) {
-                let (start, keep) = movie.trim(entry, rate);
-                trim.start = start.max(decoder.pre_skip);
-                trim.keep = keep;
-            }
+        let entry = |m: &mp4::Movie| m.tracks.iter().position(|t| t.id == track.id);
+        if let Some((movie, at)) = self.movie.as_ref().and_then(|m| Some((m, entry(m)?))) {
+            let (start, keep) = movie.trim(&movie.tracks[at], rate);
+            trim.start = start.max(decoder.pre_skip);
+            trim.keep = keep;
         }
         if let Some(entry) = self
             .mkv

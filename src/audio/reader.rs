@@ -148,9 +148,12 @@ impl Reader {
             });
         }
         self.trim = outline.trim(track, &self.decoder);
-        if let Some(keep) = self.trim.keep {
-            self.promised = Some(keep);
-        }
+        // Opus streams count their run-in.
+        let run_in = self.decoder.pre_skip;
+        self.promised = self
+            .trim
+            .keep
+            .or(self.promised.map(|p| p.saturating_sub(run_in)));
         self.accept(first);
         Ok(())
     }
@@ -221,6 +224,7 @@ impl Reader {
         match Decoder::new(&track) {
             Ok(mut decoder) => {
                 decoder.follow(&self.decoder);
+                self.trim.start += decoder.pre_skip;
                 self.track = track.id;
                 self.decoder = decoder;
                 true

@@ -70,7 +70,7 @@ impl Audio {
     /// Binds samples to their rate and channel count; both must be at least 1, and a last
     /// incomplete frame is refused.
     pub fn new(samples: Vec<f32>, rate: u32, channels: u16) -> Result<Self> {
-        if rate == 0 || channels == 0 || samples.len() % usize::from(channels) != 0 {
+        if rate == 0 || channels == 0 || !samples.len().is_multiple_of(usize::from(channels)) {
             return Err(Error::Invalid(format!(
                 "{} samples at {rate} Hz do not make whole frames of {channels} channels",
                 samples.len()

@@ -55,6 +55,9 @@ const UNSUPPORTED: &[(usize, &[u8], &str)] = &[
     (0, b"RIFX", "RIFX (big-endian WAV)"),
     (0, b"riff\x2e\x91\xcf\x11", "Sony Wave64"),
     (8, b"AVI ", "AVI video"),
+    (4, b"moov", "a QuickTime movie without a file type"),
+    (4, b"wide", "a QuickTime movie without a file type"),
+    (4, b"mdat", "a QuickTime movie without a file type"),
     (
         0,
         b"\x1f\x43\xb6\x75",

@@ -7,6 +7,7 @@ mod bench;
 mod bindings;
 mod demo;
 mod docs;
+mod pack;
 mod setup;
 mod sh;
 mod test;
@@ -32,6 +33,8 @@ enum Task {
     Test(test::Options),
     /// Measure this engine beside others on the same weights.
     Bench(bench::Options),
+    /// Build a GPU backend as a pack that the programs load at run time.
+    Pack(pack::Options),
     /// Regenerate external/ggml/src/bindings.rs from ggml's headers.
     Bindings(bindings::Options),
     /// Check the documentation alone: rustdoc, relative links, documented commands.
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Task::Demo(options) => demo::run(&options),
         Task::Test(options) => test::run(&options),
         Task::Bench(options) => bench::run(&options),
+        Task::Pack(options) => pack::run(&options),
         Task::Bindings(options) => bindings::run(&options),
         Task::Docs => docs::run(),
     };

@@ -16,9 +16,6 @@ use symphonia::core::{
     },
 };
 
-/// Said of a file that stops before its container says it does.
-const CUT: &str = "the file was cut off: its end is missing";
-
 /// What the container said before the demuxer came.
 #[derive(Default)]
 pub struct Outline {
@@ -68,67 +65,73 @@ impl Outline {
                     found: found.to_owned(),
                 });
             }
-            Kind::Wave => {
-                let wave =
-                    riff::read(&mut span, len)
-                        .map_err(read)?
-                        .map_err(|found| Error::Damaged {
-                            name: name.to_owned(),
-                            found,
-                        })?;
-                if wave.missing > 0 {
-                    warnings.push(format!(
-                        "file ends early: {} of {} bytes of samples",
-                        wave.data_len,
-                        wave.data_len + wave.missing
-                    ));
-                }
-                // MPEG audio in a WAV wrapper: the demuxer for bare MPEG audio reads it.
-                let head = if matches!(wave.tag, 0x50 | 0x55) {
-                    Vec::new()
-                } else {
-                    wave.header()
-                };
-                span = span.spliced(head, wave.data_start, wave.data_len);
-                outline.wave = Some(wave);
-            }
-            Kind::Mp4 => {
-                outline.movie = mp4::read(&mut span, len).map_err(read)?;
-                if let Some(pos) = outline.movie.as_ref().and_then(|m| m.cut) {
-                    warnings.push(CUT.into());
-                    // Size 0 means "to the end", which the demuxer accepts where it refuses a size
-                    // that is too large.
-                    span.patch(vec![(pos, vec![0; 4])]);
+            Kind::Wave => span = outline.wave(span, name, warnings)?,
+            kind => {
+                if outline.survey(&mut span, kind).map_err(read)? {
+                    warnings.push("the file was cut off: its end is missing".into());
                 }
             }
-            Kind::Matroska => {
-                outline.mkv = mkv::read(&mut span, len).map_err(read)?;
-                if !outline.mkv.cut.is_empty() {
-                    warnings.push(CUT.into());
-                    span.patch(outline.mkv.cut.clone());
-                    // The file's own directory points beyond its end.
-                    span.forbid_seeking();
-                }
-            }
-            Kind::Ogg => {
-                if !ogg::has_end(&mut span, len).map_err(read)? {
-                    warnings.push(CUT.into());
-                }
-            }
-            Kind::Caf => {
-                if let Some(patch) = caf::cut(&mut span, len).map_err(read)? {
-                    warnings.push(CUT.into());
-                    span.patch(vec![patch]);
-                }
-            }
-            Kind::Aiff(stated) if stated > len => {
-                warnings.push(CUT.into());
-                span.forbid_seeking();
-            }
-            Kind::Aiff(_) | Kind::Other => {}
         }
         span.rewind().map_err(read)?;
         Ok((span, outline))
+    }
+
+    /// Reads the chunks of a WAV file and gives its samples a clean header.
+    fn wave(&mut self, mut span: Span, name: &str, warnings: &mut Vec<String>) -> Result<Span> {
+        let name = || name.to_owned();
+        let len = span.len();
+        let wave = riff::read(&mut span, len)
+            .map_err(|source| Error::Read {
+                name: name(),
+                source,
+            })?
+            .map_err(|found| Error::Damaged {
+                name: name(),
+                found,
+            })?;
+        if wave.missing > 0 {
+            warnings.push(format!(
+                "file ends early: {} of {} bytes of samples",
+                wave.data_len,
+                wave.data_len + wave.missing
+            ));
+        }
+        // MPEG audio in a WAV wrapper: the demuxer for bare MPEG audio reads it.
+        let mpeg = matches!(wave.tag, 0x50 | 0x55);
+        let head = if mpeg { Vec::new() } else { wave.header() };
+        let span = span.spliced(head, wave.data_start, wave.data_len);
+        self.wave = Some(wave);
+        Ok(span)
+    }
+
+    /// Reads the outline of any other container; whether its end is missing. The demuxers refuse
+    /// sizes beyond the end of a cut file, so that those are shown to them corrected.
+    fn survey(&mut self, span: &mut Span, kind: Kind) -> io::Result<bool> {
+        let len = span.len();
+        let patches = match kind {
+            Kind::Mp4 => {
+                self.movie = mp4::read(span, len)?;
+                let cut = self.movie.as_ref().and_then(|m| m.cut);
+                // Size 0 means "to the end".
+                cut.map(|pos| (pos, vec![0; 4])).into_iter().collect()
+            }
+            Kind::Matroska => {
+                self.mkv = mkv::read(span, len)?;
+                // The directory of a cut file points beyond its end.
+                span.set_seekable(self.mkv.cut.is_empty());
+                self.mkv.cut.clone()
+            }
+            Kind::Caf => caf::cut(span, len)?.into_iter().collect(),
+            Kind::Ogg => return Ok(!ogg::has_end(span, len)?),
+            Kind::Aiff(stated) => {
+                span.set_seekable(stated <= len);
+                return Ok(stated > len);
+            }
+            _ => Vec::new(),
+        };
+        let cut = !patches.is_empty();
+        span.patch(patches);
+        Ok(cut)
     }
 
     /// Frames to drop at both ends of a track beyond what the decoder drops by itself.

@@ -238,7 +238,6 @@ impl Stft {
             n_fft,
             hop,
             center,
-            normalized,
             onesided,
             ..
         } = self.config;
@@ -252,36 +251,11 @@ impl Stft {
                 spectrogram.bins
             )));
         }
-        let total = n_fft + hop * (frames - 1);
-        let (mut signal, mut weight) = (vec![0.0f32; total], vec![0.0f32; total]);
-        let scale = if normalized {
-            (n_fft as f32).sqrt()
-        } else {
-            1.0
-        } / n_fft as f32;
-        let mut spectrum = self.backward.make_input_vec();
-        let mut frame = self.backward.make_output_vec();
-        let mut scratch = self.backward.make_scratch_vec();
-        for (t, row) in data.chunks_exact(bins).enumerate() {
-            spectrum.copy_from_slice(&row[..self.half_bins()]);
-            // A real signal has no imaginary part at 0 and at the Nyquist frequency.
-            spectrum[0].im = 0.0;
-            if n_fft % 2 == 0 {
-                spectrum[n_fft / 2].im = 0.0;
-            }
-            self.backward
-                .process_with_scratch(&mut spectrum, &mut frame, &mut scratch)
-                .map_err(|e| Error::Invalid(format!("ISTFT failed: {e}")))?;
-            let at = t * hop..t * hop + n_fft;
-            let out = signal[at.clone()].iter_mut().zip(&mut weight[at]);
-            for ((out, sum), (sample, w)) in out.zip(frame.iter().zip(&self.window)) {
-                *out += sample * w * scale;
-                *sum += w * w;
-            }
-        }
+        let (signal, weight) = self.overlap_add(data, *frames)?;
+        let total = signal.len();
         let start = if center { n_fft / 2 } else { 0 };
         let end = match length {
-            Some(length) => (start + length).min(total),
+            Some(length) => start.saturating_add(length).min(total),
             None => total - start,
         };
         let covered = weight.get(start..end).unwrap_or_default();
@@ -299,6 +273,38 @@ impl Stft {
             out.resize(length, 0.0);
         }
         Ok(out)
+    }
+
+    /// The windowed frames of a spectrogram summed in place, and the squared windows likewise.
+    fn overlap_add(&self, data: &[Complex32], frames: usize) -> Result<(Vec<f32>, Vec<f32>)> {
+        let StftConfig { n_fft, hop, .. } = self.config;
+        let total = n_fft + hop * (frames - 1);
+        let (mut signal, mut weight) = (vec![0.0f32; total], vec![0.0f32; total]);
+        let scale = match self.config.normalized {
+            true => 1.0 / (n_fft as f32).sqrt(),
+            false => 1.0 / n_fft as f32,
+        };
+        let mut spectrum = self.backward.make_input_vec();
+        let mut frame = self.backward.make_output_vec();
+        let mut scratch = self.backward.make_scratch_vec();
+        for (t, row) in data.chunks_exact(data.len() / frames).enumerate() {
+            spectrum.copy_from_slice(&row[..self.half_bins()]);
+            // A real signal has no imaginary part at 0 and at the Nyquist frequency.
+            spectrum[0].im = 0.0;
+            if n_fft % 2 == 0 {
+                spectrum[n_fft / 2].im = 0.0;
+            }
+            self.backward
+                .process_with_scratch(&mut spectrum, &mut frame, &mut scratch)
+                .map_err(|e| Error::Invalid(format!("ISTFT failed: {e}")))?;
+            let at = t * hop..t * hop + n_fft;
+            let out = signal[at.clone()].iter_mut().zip(&mut weight[at]);
+            for ((out, sum), (sample, w)) in out.zip(frame.iter().zip(&self.window)) {
+                *out += sample * w * scale;
+                *sum += w * w;
+            }
+        }
+        Ok((signal, weight))
     }
 }
 

@@ -54,9 +54,9 @@ impl Span {
         self.patches = patches;
     }
 
-    /// Makes the demuxer read from the first byte to the last.
-    pub fn forbid_seeking(&mut self) {
-        self.seekable = false;
+    /// Whether the demuxer may jump; else it reads from the first byte to the last.
+    pub fn set_seekable(&mut self, seekable: bool) {
+        self.seekable = seekable;
     }
 
     /// Length in bytes.

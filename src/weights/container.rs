@@ -21,6 +21,8 @@ pub(super) enum Data {
         offset: usize,
         strides: Vec<usize>,
     },
+    /// Whole numbers (i8 or i16), each row to be divided by its f32 scale.
+    Scaled { numbers: Bytes, scales: Bytes },
 }
 
 /// Tensors of one file or folder. Every reader of this module makes one.
@@ -70,6 +72,7 @@ impl Container {
         let found = match &data {
             Data::Plain(bytes) => Some(bytes.len()),
             Data::Latin1(text) => latin1_len(text),
+            Data::Scaled { .. } => None,
             Data::Strided {
                 storage,
                 offset,
@@ -91,6 +94,29 @@ impl Container {
         self.tensors.push(TensorInfo { name, dtype, shape });
         self.data.push(data);
         Ok(())
+    }
+
+    /// Turns every whole-number tensor that has a partner `<name>_scale`, one f32 a row or one
+    /// in all, into the f32 tensor that they stand for.
+    pub(super) fn apply_scales(&mut self) {
+        for i in 0..self.tensors.len() {
+            let info = &self.tensors[i];
+            let Some(&scale) = self.index.get(&format!("{}_scale", info.name)) else {
+                continue;
+            };
+            let count = element_count(&self.tensors[scale].shape).unwrap_or(0);
+            let rows = info.shape.first().copied().unwrap_or(1);
+            let fits = matches!(info.dtype, StoredType::I8 | StoredType::I16)
+                && self.tensors[scale].dtype == StoredType::F32
+                && (count == 1 || count == rows);
+            if let (true, Data::Plain(numbers), Data::Plain(scales)) =
+                (fits, &self.data[i], &self.data[scale])
+            {
+                let (numbers, scales) = (numbers.clone(), scales.clone());
+                self.data[i] = Data::Scaled { numbers, scales };
+                self.tensors[i].dtype = StoredType::F32;
+            }
+        }
     }
 
     /// Gives the tensor `target` a second name; `false` if there is no such tensor or the
@@ -145,6 +171,7 @@ impl Source for Container {
         Ok(match &self.data[i] {
             Data::Plain(bytes) => Cow::Borrowed(bytes),
             Data::Latin1(text) => Cow::Owned(latin1_bytes(text)),
+            Data::Scaled { numbers, scales } => Cow::Owned(unscale(info, numbers, scales)),
             Data::Strided {
                 storage,
                 offset,
@@ -174,6 +201,27 @@ pub(super) fn latin1_bytes(text: &[u8]) -> Vec<u8> {
         .chars()
         .map(|c| u8::try_from(c).unwrap_or(b'?'))
         .collect()
+}
+
+/// f32 bytes of scaled whole numbers.
+fn unscale(info: &TensorInfo, numbers: &[u8], scales: &[u8]) -> Vec<u8> {
+    let count = element_count(&info.shape).unwrap_or(0);
+    let (scales, _) = scales.as_chunks::<4>();
+    let width = (count / scales.len().max(1)).max(1);
+    let wide = numbers.len() == 2 * count;
+    let mut out = Vec::with_capacity(4 * numbers.len());
+    for i in 0..count {
+        let number = if wide {
+            f32::from(i16::from_le_bytes([numbers[2 * i], numbers[2 * i + 1]]))
+        } else {
+            f32::from(numbers[i] as i8)
+        };
+        let scale = scales
+            .get(i / width)
+            .map_or(1.0, |s| f32::from_le_bytes(*s));
+        out.extend_from_slice(&(number / scale).to_le_bytes());
+    }
+    out
 }
 
 /// Byte just past the last element that the view touches; `None` on overflow.

@@ -11,7 +11,8 @@ use std::path::Path;
 /// Binary versions that are read. 3 added aliases, 4 explicit types.
 pub(super) const VERSIONS: std::ops::RangeInclusive<u32> = 2..=6;
 
-/// Reads a whole file in memory. Metadata: `spec`, `revision`, `binary_version` and `aliases`
+/// Reads a whole file in memory. Weights that are stored as whole numbers with a scale a row
+/// (`<name>_scale`) appear as f32. Metadata: `spec`, `revision`, `binary_version` and `aliases`
 /// (alias to variable; both names find the tensor).
 pub(super) fn read(path: &Path, data: &Bytes) -> Result<Container> {
     let mut cursor = Cursor::new(path, Format::CTranslate2, data);
@@ -28,6 +29,7 @@ pub(super) fn read(path: &Path, data: &Bytes) -> Result<Container> {
     for _ in 0..count {
         variable(&mut cursor, version, &mut container)?;
     }
+    container.apply_scales();
     let aliases = if version >= 3 {
         aliases(&mut cursor, &mut container)?
     } else {

@@ -1,8 +1,12 @@
 //! Which format a file or folder is: the content decides.
 
 use super::{
-    Error, Format, Result, Source, container::Container, ct2, gguf, map::map, onnx, safetensors,
-    torch, whisper_cpp,
+    Error, Format, Result, Source,
+    archive::{Archive, ZIP},
+    container::Container,
+    ct2, gguf,
+    map::map,
+    numpy, onnx, safetensors, torch, whisper_cpp,
 };
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -31,18 +35,25 @@ pub fn open_bytes(path: impl AsRef<Path>, data: Bytes) -> Result<Box<dyn Source>
     let path = path.as_ref();
     match detect(path, &data) {
         Some(Format::Onnx) => Ok(Box::new(onnx::Model::read(path, &data)?)),
-        _ => Ok(Box::new(read(path, &data)?)),
+        format => Ok(Box::new(read_as(format, path, &data)?)),
     }
 }
 
+/// Reads one shard of a model.
 fn read(path: &Path, data: &Bytes) -> Result<Container> {
-    match detect(path, data) {
+    read_as(detect(path, data), path, data)
+}
+
+fn read_as(format: Option<Format>, path: &Path, data: &Bytes) -> Result<Container> {
+    match format {
         Some(Format::Gguf) => gguf::read(path, data),
         Some(Format::WhisperCpp) => whisper_cpp::read(path, data),
         Some(Format::Safetensors) => safetensors::read(path, data),
         Some(Format::CTranslate2) => ct2::read(path, data),
         Some(Format::Torch) => torch::read(path, data, &[]),
-        _ => Err(Error::Unsupported {
+        Some(Format::Numpy) if data.starts_with(numpy::MAGIC) => numpy::read(path, data),
+        Some(Format::Numpy) => numpy::read_archive(path, data),
+        Some(Format::Onnx) | None => Err(Error::Unsupported {
             path: path.to_owned(),
             found: describe(data),
         }),
@@ -51,7 +62,7 @@ fn read(path: &Path, data: &Bytes) -> Result<Container> {
 
 /// Format of a whole file by its first bytes; a protobuf has no magic number, so a file that
 /// is nothing else counts as ONNX if it starts as exporters start it or is called so.
-fn detect(path: &Path, data: &[u8]) -> Option<Format> {
+fn detect(path: &Path, data: &Bytes) -> Option<Format> {
     let is_onnx_name = path.extension().is_some_and(|e| e == "onnx") && known_other(data).is_none();
     if data.starts_with(gguf::MAGIC) {
         Some(Format::Gguf)
@@ -61,12 +72,25 @@ fn detect(path: &Path, data: &[u8]) -> Option<Format> {
         Some(Format::CTranslate2)
     } else if looks_like_safetensors(data) {
         Some(Format::Safetensors)
-    } else if data.starts_with(torch::ZIP) || data.starts_with(&[torch::PICKLE]) {
+    } else if data.starts_with(&[torch::PICKLE]) {
         Some(Format::Torch)
+    } else if data.starts_with(ZIP) {
+        Some(zip_format(path, data))
+    } else if data.starts_with(numpy::MAGIC) {
+        Some(Format::Numpy)
     } else if data.starts_with(&[ONNX_IR_VERSION]) || (is_onnx_name && !data.is_empty()) {
         Some(Format::Onnx)
     } else {
         None
+    }
+}
+
+/// torch or numpy; an archive that cannot be opened is most likely a checkpoint cut off.
+fn zip_format(path: &Path, data: &Bytes) -> Format {
+    match Archive::open(path, Format::Torch, data) {
+        Ok(archive) if torch::archive::pickle_name(&archive).is_none() => Format::Numpy,
+        Err(_) if path.extension().is_some_and(|e| e == "npz") => Format::Numpy,
+        _ => Format::Torch,
     }
 }
 
@@ -94,7 +118,7 @@ fn looks_like_ct2(data: &[u8]) -> bool {
 
 /// What a file that is not read looks like, for the error message.
 fn known_other(data: &[u8]) -> Option<&'static str> {
-    let known: [(usize, &[u8], &'static str); 12] = [
+    let known: [(usize, &[u8], &'static str); 11] = [
         (
             0,
             b"version https://git-lfs",
@@ -120,7 +144,6 @@ fn known_other(data: &[u8]) -> Option<&'static str> {
         (0, b"\x89HDF", "looks like HDF5 (Keras)"),
         (0, b"\x1f\x8b", "is gzip-compressed: unpack it first"),
         (257, b"ustar", "is a tar archive: unpack it first"),
-        (0, b"\x93NUMPY", "is a single numpy array"),
         (0, b"RIFF", "is a RIFF (sound) file, not weights"),
         (0, b"{", "is JSON: give the weight file or the folder"),
     ];
@@ -152,7 +175,7 @@ const FOLDER_NAMES: [&str; 7] = [
     "pytorch_model.bin.index.json",
 ];
 /// Endings by which a folder's only weight file is found.
-const ENDINGS: [&str; 9] = [
+const ENDINGS: [&str; 10] = [
     "safetensors",
     "gguf",
     "onnx",
@@ -161,6 +184,7 @@ const ENDINGS: [&str; 9] = [
     "pth",
     "th",
     "ckpt",
+    "npz",
     "index.json",
 ];
 

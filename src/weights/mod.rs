@@ -13,10 +13,12 @@
 //! | CTranslate2 | `model.bin`, binary versions 2 to 6 |
 //! | ONNX | initialisers and `Constant` nodes, external data files; also the node list |
 //! | torch | zip and older pickles, numpy arrays in pickles; no code is ever run |
+//! | numpy | `.npy`, `.npz` |
 //!
 //! Shapes are in the reader's order, as PyTorch and numpy print them. No reader panics or
 //! allocates by a size that a file merely declares.
 
+mod archive;
 mod computed;
 mod container;
 mod convert;
@@ -29,6 +31,7 @@ mod gguf;
 mod host;
 mod loader;
 mod map;
+mod numpy;
 pub mod onnx;
 mod policy;
 mod safetensors;
@@ -60,17 +63,19 @@ pub enum Format {
     CTranslate2,
     Onnx,
     Torch,
+    Numpy,
 }
 
 impl Format {
     /// Every format, in the order in which messages list them.
-    pub const ALL: [Format; 6] = [
+    pub const ALL: [Format; 7] = [
         Format::Safetensors,
         Format::Gguf,
         Format::WhisperCpp,
         Format::CTranslate2,
         Format::Onnx,
         Format::Torch,
+        Format::Numpy,
     ];
 }
 
@@ -83,6 +88,7 @@ impl fmt::Display for Format {
             Format::CTranslate2 => "CTranslate2",
             Format::Onnx => "ONNX",
             Format::Torch => "torch",
+            Format::Numpy => "numpy",
         })
     }
 }

@@ -2,7 +2,7 @@
 //! plain containers. Everything else is refused by name unless the caller allows it.
 
 use super::{
-    super::{Result, StoredType},
+    super::{Result, StoredType, numpy},
     Array, NumpyType, Storage, Tensor,
     pickle::{Id, Machine, Node},
 };
@@ -286,26 +286,9 @@ impl Machine<'_> {
 
     fn numpy_type(&self, args: &[Id]) -> Result<Node> {
         let code = self.text(self.first(args)?)?;
-        let dtype = match code.trim_start_matches(['<', '>', '=', '|']) {
-            "f2" => Some(StoredType::F16),
-            "f4" => Some(StoredType::F32),
-            "f8" => Some(StoredType::F64),
-            "i1" => Some(StoredType::I8),
-            "u1" => Some(StoredType::U8),
-            "b1" => Some(StoredType::Bool),
-            "i2" => Some(StoredType::I16),
-            "u2" => Some(StoredType::U16),
-            "i4" => Some(StoredType::I32),
-            "u4" => Some(StoredType::U32),
-            "i8" => Some(StoredType::I64),
-            "u8" => Some(StoredType::U64),
-            "c8" => Some(StoredType::C64),
-            "c16" => Some(StoredType::C128),
-            _ => None,
-        };
         Ok(Node::Dtype(NumpyType {
             big_endian: code.starts_with('>'),
-            dtype,
+            dtype: numpy::stored_type(&code),
             code,
         }))
     }

@@ -4,6 +4,7 @@ use super::{
     super::{
         Format, Result, Value,
         container::{Container, Data, latin1_bytes},
+        numpy::column_strides,
     },
     Array, Storage, Tensor, invalid,
     pickle::{Id, Node, Pickle},
@@ -218,17 +219,4 @@ fn join(name: &str, key: &str) -> String {
     } else {
         format!("{name}.{key}")
     }
-}
-
-/// Strides of an array whose first dimension varies fastest.
-fn column_strides(shape: &[usize]) -> Vec<usize> {
-    let mut step = 1usize;
-    shape
-        .iter()
-        .map(|&d| {
-            let stride = step;
-            step = step.saturating_mul(d);
-            stride
-        })
-        .collect()
 }

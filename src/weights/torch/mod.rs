@@ -1,7 +1,7 @@
 //! torch checkpoints: zip archives, the older stream of pickles, and plain pickles of numpy
 //! arrays. Only data is read: a class outside the allow-list is an error that names it.
 
-mod archive;
+pub(super) mod archive;
 mod build;
 mod flatten;
 mod pickle;
@@ -14,8 +14,6 @@ use std::{collections::HashMap, path::Path};
 
 /// First bytes of a pickle of protocol 2 or later.
 pub(super) const PICKLE: u8 = 0x80;
-/// First bytes of a zip archive.
-pub(super) const ZIP: &[u8] = b"PK\x03\x04";
 /// The number that opens an older torch file, as a pickle.
 const MAGIC: i128 = 0x1950_a86a_20f9_469c_fc6c;
 const PROTOCOL: i128 = 1001;
@@ -68,7 +66,7 @@ pub fn open(path: impl AsRef<Path>, allowed: &[&str]) -> Result<Container> {
 /// Reads a whole file in memory, see [`open`].
 pub(super) fn read(path: &Path, data: &Bytes, allowed: &[&str]) -> Result<Container> {
     let allow = Allow::new(allowed);
-    if data.starts_with(ZIP) {
+    if data.starts_with(super::archive::ZIP) {
         return archive::read(path, data, &allow);
     }
     let first = pickle::read(path, data, &allow)?;

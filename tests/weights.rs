@@ -263,6 +263,27 @@ fn a_class_in_a_pickle_is_refused_by_name_or_read_as_a_record() {
 }
 
 #[test]
+fn small_pickles_of_huge_trees_are_refused() {
+    // Each list holds the one before it twice: 2^40 leaves.
+    let mut doubled = b"\x80\x02]q\x00".to_vec();
+    for _ in 0..40 {
+        doubled.extend_from_slice(b"h\x00h\x00\x86q\x00");
+    }
+    doubled.push(b'.');
+    // A million lists in each other would overflow the stack when dropped.
+    let mut deep = b"\x80\x02".to_vec();
+    deep.extend_from_slice(&b"(".repeat(1_000_000));
+    deep.extend_from_slice(&b"l".repeat(1_000_000));
+    deep.push(b'.');
+    // A list that holds itself.
+    let endless = b"\x80\x02]q\x00h\x00a.".to_vec();
+    for (file, what) in [(doubled, "so often"), (deep, "deep"), (endless, "deep")] {
+        let error = opened("a.pt", &file).err().unwrap().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+}
+
+#[test]
 fn onnx_has_initialisers_constants_and_nodes() {
     let model = onnx::Model::open(fixtures().join("graph.onnx")).unwrap();
     let values = |name: &str| tensor(&model, name).2;

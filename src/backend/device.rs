@@ -147,6 +147,7 @@ fn gfx_in(text: &str) -> Option<Gfx> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::backend::Search;
 
     /// A device for tests of ranking and selection.
     pub(crate) fn device(backend: BackendType, ordinal: u32, class: DeviceClass) -> DeviceInfo {
@@ -177,7 +178,9 @@ pub(crate) mod tests {
     }
 
     fn entry(pci: &str, class: plugins::DeviceClass) -> plugins::DeviceEntry {
+        crate::backend::load::load(&[BackendType::Cpu], &Search::standard(), &[]);
         plugins::DeviceEntry {
+            handle: plugins::handle("CPU", 0).expect("the CPU is loaded"),
             registry: "ROCm".into(),
             index: 0,
             name: "ROCm0".into(),

@@ -2,9 +2,13 @@
 //!
 //! Device strings are parsed in [`spec`], plugins are found and loaded in [`load`], [`select`]
 //! ranks and chooses. A device's kind follows from the name of its ggml registry, at run time.
+pub mod banner;
 pub mod device;
+pub mod doctor;
+pub mod fast_path;
 pub mod gfx;
 pub mod kind;
+mod known_bad;
 pub mod load;
 pub mod memory;
 pub mod pack;
@@ -13,7 +17,9 @@ pub mod registry;
 pub mod select;
 pub mod spec;
 
+pub use banner::Banner;
 pub use device::{DeviceClass, DeviceInfo};
+pub use fast_path::{Choices, Decision, FastPath};
 pub use gfx::Gfx;
 pub use kind::BackendType;
 pub use load::{LoadReport, Search};

@@ -100,6 +100,8 @@ impl DeviceHandle {
 /// What a backend says about one of its devices.
 #[derive(Debug, Clone)]
 pub struct DeviceEntry {
+    /// Handle for opening it.
+    pub handle: DeviceHandle,
     /// Name of the registry that owns it, such as `ROCm`.
     pub registry: String,
     /// Position within its registry.
@@ -415,6 +417,7 @@ unsafe fn entry(device: ggml::ggml_backend_dev_t, registry: &str, index: usize) 
         )
     };
     DeviceEntry {
+        handle: DeviceHandle(device),
         registry: registry.to_owned(),
         index: u32::try_from(index).unwrap_or(u32::MAX),
         name,

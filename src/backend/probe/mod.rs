@@ -1,11 +1,16 @@
 //! What the operating system knows about its GPUs, without any vendor library.
 //!
 //! Everything is read below one root folder, so that a test can lay out a machine as files.
+pub mod child;
+pub mod dev;
+pub mod env;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod kfd;
+pub mod libraries;
 pub mod pci;
 pub mod system;
+pub mod windows;
 
 use super::{gfx::Gfx, memory::DrmMemory, spec::PciAddress};
 use serde::Serialize;

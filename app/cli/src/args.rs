@@ -39,7 +39,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Turn speech into text
-    Transcribe(Transcribe),
+    Transcribe(Box<Transcribe>),
     /// List, fetch, show and remove models
     #[command(subcommand)]
     Models(Models),

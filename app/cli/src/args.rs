@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use audiocpp::engine::TranscriptFormat;
+use clap::{
+    ArgAction, Args, Parser, Subcommand,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 
 /// Run open speech and audio models on CPU, NVIDIA, AMD, Vulkan and Metal.
 #[derive(Debug, Parser)]
@@ -151,8 +155,17 @@ pub struct TranscribeArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     pub request_option: Vec<String>,
     /// Form of the result [default: from the name given to -o, else text]
-    #[arg(short, long, value_enum)]
-    pub format: Option<Format>,
+    #[arg(short, long, value_parser = formats())]
+    pub format: Option<TranscriptFormat>,
+    /// Most characters in a line of subtitles
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_line_width: Option<u16>,
+    /// Most lines in a subtitle
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_line_count: Option<u16>,
+    /// Most words in a line of subtitles
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_words_per_line: Option<u16>,
     /// Where to write: a file, a folder, or - for standard output [default: -]
     #[arg(short, long, value_name = "PATH")]
     pub out: Option<PathBuf>,
@@ -170,50 +183,18 @@ pub struct TranscribeArgs {
     pub timing_json: Option<PathBuf>,
 }
 
-/// Forms of a transcript.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// The words alone
-    #[default]
-    #[value(alias = "txt")]
-    Text,
-    /// `{"text": ...}`
-    Json,
-    /// Segments with times and scores, as OpenAI's API gives them
-    #[value(name = "verbose_json", alias = "verbose-json")]
-    VerboseJson,
-    /// SubRip subtitles
-    Srt,
-    /// WebVTT subtitles
-    Vtt,
-    /// start, end and text in milliseconds, separated by tabs
-    Tsv,
-}
-
-impl Format {
-    /// The extension of a file in this form.
-    pub fn extension(self) -> &'static str {
-        match self {
-            Format::Text => "txt",
-            Format::Json | Format::VerboseJson => "json",
-            Format::Srt => "srt",
-            Format::Vtt => "vtt",
-            Format::Tsv => "tsv",
-        }
-    }
-
-    /// The form that an extension stands for.
-    pub fn of_extension(extension: &str) -> Option<Format> {
-        let all = [
-            Format::Text,
-            Format::Json,
-            Format::Srt,
-            Format::Vtt,
-            Format::Tsv,
-        ];
-        all.into_iter()
-            .find(|format| format.extension().eq_ignore_ascii_case(extension))
-    }
+/// The forms by name; clap suggests the nearest for a slip.
+fn formats() -> impl TypedValueParser<Value = TranscriptFormat> {
+    let names = TranscriptFormat::ALL.map(|format| match format {
+        TranscriptFormat::Text => PossibleValue::new(format.name()).alias("txt"),
+        TranscriptFormat::VerboseJson => PossibleValue::new(format.name()).alias("verbose-json"),
+        _ => PossibleValue::new(format.name()),
+    });
+    PossibleValuesParser::new(names).try_map(|name| match name.as_str() {
+        "txt" => Ok(TranscriptFormat::Text),
+        "verbose-json" => Ok(TranscriptFormat::VerboseJson),
+        name => name.parse::<TranscriptFormat>(),
+    })
 }
 
 /// `models ...`.
@@ -326,12 +307,5 @@ mod tests {
             format!("{:?}", friendly.request),
             format!("{:?}", flags.flags.request)
         );
-    }
-
-    #[test]
-    fn forms_have_extensions_and_back() {
-        assert_eq!(Format::of_extension("SRT"), Some(Format::Srt));
-        assert_eq!(Format::of_extension("json"), Some(Format::Json));
-        assert_eq!(Format::of_extension("mp3"), None);
     }
 }

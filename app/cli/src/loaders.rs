@@ -65,5 +65,5 @@ fn describe(registry: &Registry) -> Value {
 
 /// Prints version, commit and the backends that are loaded.
 pub fn version(program: &str) -> Outcome {
-    print(&format!("{program} {}\n", audiocpp::version()))
+    print(&audiocpp::about(program))
 }

@@ -6,8 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use audiocpp::engine::TranscriptFormat;
+
 use crate::{
-    args::{Format, TranscribeArgs},
+    args::TranscribeArgs,
     failure::{Failure, Outcome},
     inputs::{Input, Place},
 };
@@ -29,7 +31,7 @@ pub fn plan(
     inputs: &[Input],
     request: &TranscribeArgs,
     folder: Option<&Path>,
-) -> Outcome<(Format, Vec<Target>)> {
+) -> Outcome<(TranscriptFormat, Vec<Target>)> {
     let out = folder
         .or(request.out.as_deref())
         .filter(|out| *out != Path::new("-"));
@@ -44,12 +46,16 @@ pub fn plan(
     }
     let named = request.format.or_else(|| {
         let extension = out.filter(|out| !out.is_dir())?.extension()?.to_str()?;
-        Format::of_extension(extension)
+        let like = |format: &TranscriptFormat| format.extension().eq_ignore_ascii_case(extension);
+        [TranscriptFormat::Json]
+            .into_iter()
+            .chain(TranscriptFormat::ALL)
+            .find(like)
     });
     let format = named.unwrap_or_default();
     let targets = match out {
         Some(out) => in_files(inputs, format, out, folder.is_some() || count > 1)?,
-        None if count > 1 && format != Format::Text => {
+        None if count > 1 && format != TranscriptFormat::Text => {
             return Err(Failure::usage(format!(
                 "{count} results in this form do not fit on standard output: name a folder with --out"
             )));
@@ -68,7 +74,12 @@ pub fn plan(
 }
 
 /// One file for every input: `out` itself, or a name in the folder `out`.
-fn in_files(inputs: &[Input], format: Format, out: &Path, many: bool) -> Outcome<Vec<Target>> {
+fn in_files(
+    inputs: &[Input],
+    format: TranscriptFormat,
+    out: &Path,
+    many: bool,
+) -> Outcome<Vec<Target>> {
     let ends_open = out.as_os_str().to_string_lossy().ends_with(['/', '\\']);
     if !many && !out.is_dir() && !ends_open {
         return Ok(vec![Target::File(out.to_owned())]);
@@ -170,16 +181,22 @@ mod tests {
     #[test]
     fn the_name_of_the_result_tells_its_form() {
         let (format, targets) = plan(&[input("a.mp3")], &request("x.srt"), None).unwrap();
-        assert_eq!((format, targets), (Format::Srt, vec![file("x.srt")]));
+        assert_eq!(
+            (format, targets),
+            (TranscriptFormat::Srt, vec![file("x.srt")])
+        );
         let (format, targets) = plan(&[input("a.mp3")], &request("-"), None).unwrap();
-        assert_eq!((format, targets), (Format::Text, vec![Target::Stdout]));
+        assert_eq!(
+            (format, targets),
+            (TranscriptFormat::Text, vec![Target::Stdout])
+        );
     }
 
     #[test]
     fn batches_go_to_a_folder_under_names_that_differ() {
         let inputs = [input("x/a.mp3"), input("x/a.wav"), input("x/b.wav")];
         let mut request = request("new");
-        request.format = Some(Format::Vtt);
+        request.format = Some(TranscriptFormat::Vtt);
         let (_, targets) = plan(&inputs, &request, None).unwrap();
         let wanted = [
             file("new/a.mp3.vtt"),

@@ -9,15 +9,15 @@ use std::{
 use audiocpp::{
     audio::Reader,
     engine::{
-        CancelToken, Error, ErrorClass, Model, Options, Registry, RunContext, Scope, Task,
-        Transcribe, TranscribeRequest, Transcript, transcribe,
+        CancelToken, Error, ErrorClass, FormatOptions, Model, Options, Registry, RunContext, Scope,
+        Task, Transcribe, TranscribeRequest, Transcript, TranscriptFormat, transcribe,
     },
 };
 
 use serde::Serialize;
 
 use crate::{
-    args::{Format, ModelArgs, TranscribeArgs},
+    args::{ModelArgs, TranscribeArgs},
     failure::{Failure, Outcome},
     formats,
     inputs::{Input, Place, expand},
@@ -181,7 +181,7 @@ struct Runner<'a> {
     choice: &'a Choice<'a>,
     request: &'a TranscribeRequest,
     args: &'a TranscribeArgs,
-    format: Format,
+    format: TranscriptFormat,
     headings: bool,
     loaded: Option<Loaded>,
 }
@@ -226,6 +226,19 @@ impl Runner<'_> {
         }
     }
 
+    fn render(&self, format: TranscriptFormat, transcript: &Transcript) -> String {
+        let limit = |value: Option<u16>| value.map(usize::from);
+        let options = FormatOptions {
+            translated: self.request.translate,
+            words: self.request.words,
+            no_segments: false,
+            max_line_width: limit(self.args.max_line_width),
+            max_line_count: limit(self.args.max_line_count),
+            max_words_per_line: limit(self.args.max_words_per_line),
+        };
+        format.render(transcript, &options)
+    }
+
     /// Writes everything that was asked for about one transcript, or nothing.
     fn deliver(
         &self,
@@ -233,16 +246,13 @@ impl Runner<'_> {
         transcript: &Transcript,
         target: &Target,
     ) -> Outcome<Result<(), Error>> {
-        let text = formats::render(transcript, self.format, self.request);
+        let text = self.render(self.format, transcript);
         let mut files = Vec::new();
         if let Target::File(path) = target {
             files.push((path.as_path(), text.clone()));
         }
         if let Some(path) = &self.args.text_out {
-            files.push((
-                path,
-                formats::render(transcript, Format::Text, self.request),
-            ));
+            files.push((path, self.render(TranscriptFormat::Text, transcript)));
         }
         if let Some(path) = &self.args.words_out {
             files.push((path, formats::words_json(transcript)));

@@ -256,7 +256,7 @@ fn a_batch_goes_on_after_a_failure() {
         bench.put("c.wav", &good(300)),
     ];
     let mut job = bench.job(&inputs, "results/");
-    job.request.format = Some(Format::Json);
+    job.request.format = Some(TranscriptFormat::Json);
     assert_eq!(run_job(&job).unwrap_err(), Failure::reported());
     let json = |name: &str| -> serde_json::Value {
         serde_json::from_slice(&fs::read(bench.path(name)).unwrap()).unwrap()

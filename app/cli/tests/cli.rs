@@ -171,3 +171,65 @@ fn documented_commands_can_be_checked_without_running_them() {
     );
     assert_eq!(bad.status.code(), Some(2));
 }
+
+/// A RIFF file of silence with this rate and channel count.
+fn wav(rate: u32, channels: u16) -> Vec<u8> {
+    let mut bytes = b"RIFF\xec\0\0\0WAVEfmt \x10\0\0\0\x01\0".to_vec();
+    bytes.extend(channels.to_le_bytes());
+    bytes.extend(rate.to_le_bytes());
+    bytes.extend((rate * 2).to_le_bytes());
+    bytes.extend(b"\x02\0\x10\0data\xc8\0\0\0");
+    bytes.extend([0; 200]);
+    bytes
+}
+
+#[test]
+fn bad_recordings_are_one_line_and_exit_code_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.txt");
+    for (name, bytes, wanted) in [
+        ("empty.wav", Vec::new(), "empty file"),
+        (
+            "page.mp3",
+            b"<!DOCTYPE html><html></html>".to_vec(),
+            "not audio",
+        ),
+        ("rate.wav", wav(0, 1), "rate"),
+        ("channels.wav", wav(8000, 0), "channels"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let path = path.to_str().unwrap();
+        // The model is not installed; a bad recording is found before it is missed.
+        let line = error_line(&["transcribe", path, "-o", out.to_str().unwrap()], 1);
+        assert!(line.contains(name) && line.contains(wanted), "{line}");
+        assert!(!out.exists(), "{name}");
+    }
+    let line = error_line(&["transcribe", "no-such.wav"], 1);
+    assert!(line.contains("no-such.wav: no such file"), "{line}");
+}
+
+#[test]
+fn wrong_models_are_one_line_and_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("notes.txt"), "x").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let line = error_line(&["transcribe", "a.wav", "--model", path], 2);
+    assert!(line.contains("the folder has notes.txt"), "{line}");
+    let line = error_line(&["transcribe", "a.wav", "--model", "no/such/folder"], 2);
+    assert!(
+        line.contains("no model file or folder at no/such/folder"),
+        "{line}"
+    );
+    let line = error_line(&["transcribe", "a.wav", "--model", "whisper-tiny"], 2);
+    assert!(line.contains("did you mean `whisper-tiny.en`"), "{line}");
+    let line = error_line(&["transcribe", "a.wav", "--family", "wisper"], 2);
+    assert!(line.contains("did you mean `whisper`"), "{line}");
+    let line = error_line(
+        &["transcribe", "a.wav", "--request-option", "best_off=2"],
+        2,
+    );
+    assert!(line.contains("did you mean `best_of`"), "{line}");
+    let line = error_line(&["transcribe", "a.wav", "--backend", "cpuu"], 2);
+    assert!(line.contains("cpu"), "{line}");
+}

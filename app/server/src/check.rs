@@ -29,6 +29,9 @@ pub fn check(config: &Config, file: &Path, registry: &Registry) -> Findings {
             .errors
             .push(format!("cors_origins: `{found}`, wanted \"\" or \"*\""));
     }
+    if let Err(message) = config.device() {
+        findings.errors.push(format!("device: {message}"));
+    }
     if config.port == 0 {
         findings.errors.push("port: 0, wanted 1 to 65535".into());
     }
@@ -251,12 +254,13 @@ mod tests {
     #[test]
     fn everything_wrong_is_reported_at_once_with_its_path() {
         let folder = tempfile::tempdir().unwrap();
-        let text = r#"{"port":0,"threads":0,"cors_origins":"http://x","models":[
+        let text = r#"{"port":0,"threads":0,"backend":"cpuu","cors_origins":"http://x","models":[
             {"id":"a","path":"none","family":"fake","session_options":{"bean":3}},
             {"id":"a","path":"whisper-bass","family":"fakee","task":"asrr","mode":"streaming",
              "voice_presets":{"v":{"voice_ref":"r.wav"}},"default_voice_preset":"w"}]}"#;
         let errors = check_text(text, &folder.path().join("server.json")).errors;
         for wanted in [
+            "device: ",
             "port: 0",
             "threads: 0",
             "cors_origins: `http://x`",
@@ -275,6 +279,6 @@ mod tests {
                 "{wanted}: {errors:#?}"
             );
         }
-        assert_eq!(errors.len(), 12, "{errors:#?}");
+        assert_eq!(errors.len(), 13, "{errors:#?}");
     }
 }

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use audiocpp::backend::{BackendType, DeviceSpec};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
@@ -41,6 +42,21 @@ pub struct Config {
     pub model_spec_override: Option<PathBuf>,
     /// The models.
     pub models: Vec<ModelConfig>,
+}
+
+impl Config {
+    /// The device string that `backend` and `device` make, or what is wrong with them.
+    pub fn device(&self) -> Result<String, String> {
+        let backend = self.backend.as_deref().map(str::parse::<BackendType>);
+        let backend = backend.transpose().map_err(|error| error.to_string())?;
+        let device = self.device.as_ref().map(|device| match device {
+            Device::Number(n) => n.to_string(),
+            Device::Text(text) => text.clone(),
+        });
+        DeviceSpec::from_options(backend, device.as_deref(), None)
+            .map(|spec| spec.to_string())
+            .map_err(|error| error.to_string())
+    }
 }
 
 fn default_host() -> IpAddr {
@@ -285,9 +301,10 @@ mod tests {
     fn every_key_of_the_ancestor_is_read() {
         let config = parse(WHOLE).unwrap();
         assert_eq!(
-            (config.port, config.device),
+            (config.port, config.device.clone()),
             (9000, Some(Device::Number(1)))
         );
+        assert_eq!(config.device().unwrap(), "hip:1");
         let model = &config.models[0];
         assert_eq!(model.load_options.0["x"], Scalar::Int(1));
         assert_eq!(model.session_options.0["f"].to_string(), "0.5");
@@ -297,6 +314,7 @@ mod tests {
         );
         let least = parse(r#"{"models":[{"id":"a","path":"p","family":"f"}]}"#).unwrap();
         assert_eq!((least.port, least.busy_timeout_ms), (8080, 300_000));
+        assert_eq!(least.device().unwrap(), "auto");
         assert!(least.host.is_loopback());
         assert_eq!(
             (least.models[0].task.as_str(), least.models[0].mode),

@@ -13,7 +13,7 @@ use std::{
 
 use clap::{ArgGroup, Parser};
 
-use crate::config::{Config, Device};
+use crate::config::Config;
 
 /// Serve open speech and audio models over HTTP.
 #[derive(Debug, Parser)]
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if cli.version {
-        println!("audiocpp_server {}", audiocpp::version());
+        print!("{}", audiocpp::about("audiocpp_server"));
         return ExitCode::SUCCESS;
     }
     match cli.config {
@@ -89,13 +89,7 @@ fn check_config(file: &Path) -> ExitCode {
 
 /// What the server would do with a sound configuration, one line for the address and each model.
 fn summary(config: &Config, file: &Path) -> String {
-    let device = match (&config.backend, &config.device) {
-        (None, None) => "auto".to_owned(),
-        (Some(backend), None) => backend.clone(),
-        (Some(backend), Some(Device::Number(n))) => format!("{backend}:{n}"),
-        (None, Some(Device::Number(n))) => n.to_string(),
-        (_, Some(Device::Text(text))) => text.clone(),
-    };
+    let device = config.device().unwrap_or_else(|error| error);
     let mut text = format!(
         "address http://{}\n",
         SocketAddr::new(config.host, config.port)

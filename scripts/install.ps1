@@ -4,7 +4,7 @@
 .DESCRIPTION
     Installs no driver and needs no administrator. AUDIOCPP_DOWNLOAD_BASE names the release, a
     folder or a URL, with the archives, PACKS (a line each: name backend archive targets) and
-    SHA256SUMS, as `cargo xtask pack ... -release` makes it.
+    SHA256SUMS, as `cargo xtask pack` makes it with --release.
 .EXAMPLE
     $env:AUDIOCPP_DOWNLOAD_BASE = 'D:\release'; powershell -ExecutionPolicy Bypass -File scripts\install.ps1
 #>

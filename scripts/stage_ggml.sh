@@ -22,10 +22,10 @@ fi
 [ -f "$source/include/ggml.h" ] || { echo "no ggml source in $source" >&2; exit 3; }
 
 mkdir -p "$1/ggml/src"
-cp -R "$source/CMakeLists.txt" "$source/cmake" "$source/include" "$1/ggml/"
+cp -pR "$source/CMakeLists.txt" "$source/cmake" "$source/include" "$1/ggml/"
 for part in ggml-cpu ggml-cuda ggml-hip CMakeLists.txt; do
-    cp -R "$source/src/$part" "$1/ggml/src/"
+    cp -pR "$source/src/$part" "$1/ggml/src/"
 done
 find "$source/src" -maxdepth 1 -type f \( -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.in' \) \
-    -exec cp {} "$1/ggml/src/" \;
-cp -R "$here/external/ggml/cmake" "$here/external/ggml/blaslt" "$1/"
+    -exec cp -p {} "$1/ggml/src/" \;
+cp -pR "$here/external/ggml/cmake" "$here/external/ggml/blaslt" "$1/"

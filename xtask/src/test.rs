@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every check, in steps that are named and timed; stops at the first failure.
 
-use crate::{docs, setup, sh};
+use crate::{docs, pack, setup, sh};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
@@ -12,6 +12,9 @@ pub struct Options {
     /// Skip the tests of downloaded models.
     #[arg(long)]
     quick: bool,
+    /// Make the ROCm root that the step `hip` compiles in, where it is missing (Debian).
+    #[arg(long)]
+    hip: bool,
     /// Run only this step.
     #[arg(long, value_name = "STEP", value_parser = STEPS.map(|step| step.name))]
     only: Option<String>,
@@ -25,7 +28,7 @@ struct Step {
     run: fn(&Options) -> Result<()>,
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step {
         name: "setup",
         run: tools,
@@ -45,6 +48,10 @@ const STEPS: [Step; 6] = [
     Step {
         name: "integration",
         run: integration,
+    },
+    Step {
+        name: "hip",
+        run: |options| pack::check_compile(options.hip),
     },
     Step {
         name: "docs",

@@ -56,3 +56,27 @@ fn bad_configurations_are_refused_by_name() {
         assert!(!passed && said.contains(wanted), "{definitions:?}: {said}");
     }
 }
+
+/// A name that ggml itself defines is in the cache after the first configuration; to call it
+/// retired would refuse the second.
+#[test]
+fn no_retired_name_is_an_option_of_ggml() {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap();
+    let checks = read(concat!(env!("CARGO_MANIFEST_DIR"), "/cmake/checks.cmake"));
+    let options = read(concat!(env!("GGML_SOURCE_INCLUDE"), "/../CMakeLists.txt"));
+    let retired: Vec<&str> = checks
+        .split('"')
+        .filter_map(|text| text.split_once(':'))
+        .map(|(name, _)| name)
+        .filter(|name| {
+            name.chars()
+                .all(|c| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit())
+        })
+        .collect();
+    assert!(retired.len() > 10, "{retired:?}");
+    for name in retired {
+        let defined = options.contains(&format!("option({name} "))
+            || options.contains(&format!("set({name} "));
+        assert!(!defined, "{name} is an option of ggml");
+    }
+}

@@ -16,11 +16,11 @@ mod rocm;
 mod windows;
 
 use crate::sh;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use machine::Machine;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::{path::PathBuf, process::Command};
 
 /// A backend that can be a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -156,4 +156,35 @@ pub fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     build::run(options, &plan, &machine)
+}
+
+/// Compiles the hipBLASLt route and a sample of ggml's HIP sources in the private ROCm root, if it
+/// is there; `make` makes it first. Without it nothing is checked, and that is said.
+pub fn check_compile(make: bool) -> Result<()> {
+    let folder = match std::env::var_os("AUDIOCPP_ROCM_ROOT") {
+        Some(folder) => folder.into(),
+        None => sh::target_dir().join("rocm-root"),
+    };
+    let script = |name: &str| {
+        let mut command = Command::new("sh");
+        command
+            .arg(sh::root().join("scripts").join(name))
+            .arg(&folder);
+        command
+    };
+    if make && !cfg!(target_os = "linux") {
+        bail!("--hip unpacks Debian packages; it works on Linux only");
+    }
+    if make {
+        sh::run(&mut script("make_rocm_root.sh"))?;
+    }
+    if !folder.join(".complete").is_file() {
+        println!(
+            "skipped: no ROCm root at {}; `cargo xtask test --hip` makes it (750 MB of downloads), \
+             AUDIOCPP_ROCM_ROOT names another",
+            folder.display()
+        );
+        return Ok(());
+    }
+    sh::run(&mut script("check_hip_compile.sh"))
 }

@@ -125,22 +125,18 @@ impl Rocm {
     /// Its C and C++ compilers.
     pub fn compilers(&self, machine: &Machine) -> Result<[String; 2]> {
         let mut dirs: Vec<(String, String)> = Vec::new();
-        // Distributions have several clangs side by side: clang++-21, clang++-22.
-        if self.path == "/usr" {
-            let numbered = |name: &String| {
-                let number = name.strip_prefix("clang++-")?;
-                number.parse::<u64>().ok()
-            };
-            let mut numbers: Vec<u64> = machine
-                .list("/usr/bin")
-                .iter()
-                .filter_map(numbered)
-                .collect();
-            numbers.sort_unstable_by(|a, b| b.cmp(a));
-            dirs.extend(numbers.iter().map(|n| ("/usr/bin".into(), format!("-{n}"))));
-        }
         for dir in ["llvm/bin", "lib/llvm/bin", "bin"] {
             dirs.push((format!("{}/{dir}", self.path), String::new()));
+        }
+        // Distributions have several clangs side by side: clang++-21, clang++-22.
+        let bin = format!("{}/bin", self.path);
+        let numbered = |name: &String| name.strip_prefix("clang++-")?.parse::<u64>().ok();
+        let mut numbers: Vec<u64> = machine.list(&bin).iter().filter_map(numbered).collect();
+        numbers.sort_unstable();
+        // A plain clang in /usr/bin is the distribution's default, which may know no AMD GPU.
+        let first = if self.path == "/usr" { 0 } else { dirs.len() };
+        for number in numbers {
+            dirs.insert(first, (bin.clone(), format!("-{number}")));
         }
         for (dir, suffix) in &dirs {
             for (c, cxx) in [("clang", "clang++"), ("amdclang", "amdclang++")] {

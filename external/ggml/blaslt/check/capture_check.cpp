@@ -124,6 +124,10 @@ int main() {
     void * workspace;
     CALL(Malloc, &workspace, size_t(32) << 20);
     AUDIOCPP_BLAS(SetWorkspace)(blas, workspace, size_t(32) << 20);
+    // Its kernel is loaded beforehand: loading may wait for the GPU, which a capture forbids.
+    check(AUDIOCPP_BLAS(Sgemm)(blas, BLAS_ENUM(OP_N), BLAS_ENUM(OP_N), M, N, K, &one, t.a, M, t.b, K, &zero, t.c, M) == OK, "plain BLAS");
+    CALL(StreamSynchronize, stream);
+    check(t.right(0, 0), "its result");
     capture(blas, stream, t, M, false);
     check(product(blas, t, M) == OK, "the same product outside");
     capture(blas, stream, t, M, true);

@@ -160,7 +160,7 @@ pub fn find(dir: &Path) -> (Vec<Pack>, Vec<PackError>) {
             Err(error) => errors.push(error),
         }
     }
-    packs.sort_by(|a, b| natural_key(&b.manifest.name).cmp(&natural_key(&a.manifest.name)));
+    packs.sort_by_key(|pack| std::cmp::Reverse(natural_key(&pack.manifest.name)));
     (packs, errors)
 }
 

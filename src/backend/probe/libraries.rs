@@ -120,7 +120,7 @@ pub fn roots(host: &Host) -> Vec<String> {
             .map(|name| format!("/opt/rocm/{name}")),
     );
     let version = |path: &str| natural_key(path.rsplit(['-', '/']).next().unwrap_or(path));
-    installed.sort_by(|a, b| version(b).cmp(&version(a)));
+    installed.sort_by_key(|path| std::cmp::Reverse(version(path)));
     list.extend(installed);
     list
 }

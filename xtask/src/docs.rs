@@ -44,15 +44,26 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The tracked Markdown files.
+/// The Markdown files of the checkout, without hidden folders and what builds leave behind.
 fn pages() -> Result<Vec<PathBuf>> {
-    let mut git = Command::new("git");
-    git.args(["ls-files", "-z", "*.md"]).current_dir(sh::root());
-    let names = sh::capture(&mut git)?;
-    Ok(names
-        .split_terminator('\0')
-        .map(|name| sh::root().join(name))
-        .collect())
+    let mut found = Vec::new();
+    let mut folders = vec![sh::root()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+        for entry in entries {
+            let path = entry?.path();
+            let hidden = path
+                .file_name()
+                .is_some_and(|name| name.as_encoded_bytes()[0] == b'.');
+            if path.is_dir() && !hidden && !path.join("CACHEDIR.TAG").exists() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// What the checks need of one Markdown file.
@@ -291,6 +302,22 @@ mod tests {
         assert_eq!(
             broken,
             ["gone.md", "#gone", "docs/architecture.md#gone"].map(named)
+        );
+    }
+
+    #[test]
+    fn pages_are_found_in_all_folders_but_not_in_build_output() {
+        let pages: Vec<String> = pages().unwrap().iter().map(|page| relative(page)).collect();
+        for page in [
+            "README.md",
+            "docs/testing.md",
+            "tests/data/whisper/README.md",
+        ] {
+            assert!(pages.contains(&page.into()), "{page} is not in {pages:?}");
+        }
+        assert!(
+            !pages.iter().any(|page| page.starts_with("target")),
+            "{pages:?}"
         );
     }
 

@@ -14,7 +14,7 @@ mod progress;
 mod targets;
 mod transcribe;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, io::IsTerminal, process::ExitCode};
 
 use audiocpp::engine::{CancelToken, Registry, Task};
 use clap::{
@@ -132,6 +132,9 @@ fn log_to_stderr(verbose: u8) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .without_time()
         .init();
 }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use audiocpp::engine::TranscriptFormat;
+use audiocpp::engine::{Error, TranscriptFormat};
 
 use crate::{
     args::TranscribeArgs,
@@ -80,8 +80,7 @@ fn in_files(
     out: &Path,
     many: bool,
 ) -> Outcome<Vec<Target>> {
-    let ends_open = out.as_os_str().to_string_lossy().ends_with(['/', '\\']);
-    if !many && !out.is_dir() && !ends_open {
+    if !many && !out.is_dir() && !ends_open(Some(out)) {
         return Ok(vec![Target::File(out.to_owned())]);
     }
     if out.is_file() {
@@ -101,6 +100,11 @@ fn in_files(
         Target::File(out.join(format!("{base}.{}", format.extension())))
     };
     Ok(inputs.iter().map(name).collect())
+}
+
+/// Whether a place is written as a folder, with a separator at its end.
+pub fn ends_open(out: Option<&Path>) -> bool {
+    out.is_some_and(|out| out.as_os_str().to_string_lossy().ends_with(['/', '\\']))
 }
 
 /// An error if a result would overwrite an input or another result, or has no folder to be in.
@@ -136,24 +140,32 @@ fn refuse_taken<'a>(inputs: &[Input], files: impl Iterator<Item = &'a Path>) -> 
     Ok(())
 }
 
-/// Makes the folders that the results need.
-pub fn make_folders(targets: &[Target], folder: bool) -> Outcome {
-    for target in targets {
-        let Target::File(path) = target else { continue };
-        let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) else {
-            continue;
-        };
-        if parent.is_dir() {
-            continue;
-        }
-        let shown = parent.display();
-        if !folder {
-            return Err(Failure::usage(format!("there is no folder {shown}")));
-        }
-        fs::create_dir_all(parent)
-            .map_err(|error| Failure::usage(format!("cannot make the folder {shown}: {error}")))?;
+/// An error if the folder of a single result is missing; the folders of batches are made.
+pub fn require_folder(target: &Target) -> Outcome {
+    match folder_of(target) {
+        Some(folder) if !folder.is_dir() => Err(Failure::usage(format!(
+            "there is no folder {}",
+            folder.display()
+        ))),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Makes the folder that a result needs.
+pub fn make_folder(target: &Target) -> Result<(), Error> {
+    match folder_of(target) {
+        Some(folder) => fs::create_dir_all(folder)
+            .map_err(|error| Error::file(folder, &error).context("cannot make the folder")),
+        None => Ok(()),
+    }
+}
+
+fn folder_of(target: &Target) -> Option<&Path> {
+    let Target::File(path) = target else {
+        return None;
+    };
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
 }
 
 #[cfg(test)]

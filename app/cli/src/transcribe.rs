@@ -24,7 +24,7 @@ use crate::{
     model::Choice,
     output,
     progress::Progress,
-    targets::{Target, make_folders, plan},
+    targets::{Target, ends_open, make_folder, plan, require_folder},
 };
 
 /// What one command asks for.
@@ -71,7 +71,10 @@ pub fn run(job: &Job, registry: &Registry, cancel: &CancelToken) -> Outcome {
         return Err(Failure::usage("standard input (-) can be read only once"));
     }
     let (format, targets) = plan(&inputs, &job.request, job.folder.as_deref())?;
-    make_folders(&targets, job.folder.is_some() || inputs.len() > 1)?;
+    let batch = job.folder.is_some() || inputs.len() > 1;
+    if !batch && !ends_open(job.request.out.as_deref()) {
+        targets.iter().try_for_each(require_folder)?;
+    }
 
     let progress = Progress::new();
     let mut runner = Runner {
@@ -260,7 +263,8 @@ impl Runner<'_> {
         if let Some(path) = &self.args.segments_out {
             files.push((path, formats::segments_json(transcript)));
         }
-        if let Err(error) = output::write_all(&files) {
+        let written = make_folder(target).and_then(|()| output::write_all(&files));
+        if let Err(error) = written {
             return Ok(Err(error));
         }
         if *target == Target::Stdout {

@@ -217,8 +217,9 @@ fn bad_inputs_fail_with_code_1_and_write_nothing() {
         assert_eq!(failure, Failure::reported(), "{name}");
         assert!(!Path::new(&bench.path("out.txt")).exists(), "{name}");
     }
-    let failure = run_job(&bench.job(&[bench.path("none.wav")], "out.txt")).unwrap_err();
+    let failure = run_job(&bench.job(&[bench.path("none.wav")], "results/")).unwrap_err();
     assert_eq!(failure.code, 1);
+    assert!(!Path::new(&bench.path("results")).exists());
 }
 
 #[test]

@@ -200,7 +200,7 @@ static void f32_modes_and_types() {
     fake.no_fast_f32 = false;
     audiocpp_blaslt_f32("exact");
     // A 16-bit computation has half scalars; BLASLt does it in f32.
-    const uint16_t one = 0x3c00, zero = 0;
+    const uint16_t half_three = 0x4200, zero = 0;
 #if HIP_VERSION >= 60500000
     const auto half = HIP_R_16F, bf16 = HIP_R_16BF;
     const auto compute16 = HIPBLAS_COMPUTE_16F, compute32 = HIPBLAS_COMPUTE_32F;
@@ -208,7 +208,8 @@ static void f32_modes_and_types() {
     const auto half = HIPBLAS_R_16F, bf16 = HIPBLAS_R_16B, compute16 = HIPBLAS_R_16F, compute32 = HIPBLAS_R_32F;
 #endif
     const long before = since["lt_calls"];
-    CHECK(audiocpp_GemmEx(&blas, HIPBLAS_OP_T, HIPBLAS_OP_N, 4, 4, 2, &one, p.a, half, 2, p.b, half, 2, &zero, p.c, half, 4, compute16, HIPBLAS_GEMM_DEFAULT) == HIPBLAS_STATUS_SUCCESS);
+    CHECK(audiocpp_GemmEx(&blas, HIPBLAS_OP_T, HIPBLAS_OP_N, 4, 4, 2, &half_three, p.a, half, 2, p.b, half, 2, &zero, p.c, half, 4, compute16, HIPBLAS_GEMM_DEFAULT) == HIPBLAS_STATUS_SUCCESS);
+    CHECK(fake.alpha == 3 && fake.beta == 0);
     CHECK(audiocpp_GemmStridedBatchedEx(&blas, HIPBLAS_OP_T, HIPBLAS_OP_N, 4, 4, 2, &ONE, p.a, bf16, 2, 8, p.b, bf16, 2, 8, &ZERO, p.c, bf16, 4, 16, 2, compute32, HIPBLAS_GEMM_DEFAULT) == HIPBLAS_STATUS_SUCCESS);
     CHECK(since["lt_calls"] == before + 2 && fake.compute == HIPBLAS_COMPUTE_32F && since["blas_calls"] == 0);
     // Far longer than hipBLASLt is trusted with; an empty matrix would do nothing.

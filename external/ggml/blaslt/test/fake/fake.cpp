@@ -140,6 +140,7 @@ hipblasStatus_t hipblasLtMatmul(hipblasLtHandle_t, hipblasLtMatmulDesc_t desc, c
     if (fake.matmul_error) return HIPBLAS_STATUS_INVALID_VALUE;
     fake.lt_gemms++;
     fake.compute = desc->compute;
+    fake.alpha = *static_cast<const float *>(alpha), fake.beta = *static_cast<const float *>(beta);
     if (la->type != HIP_R_32F) return HIPBLAS_STATUS_SUCCESS;
     const bool ta = desc->ta == HIPBLAS_OP_T, tb = desc->tb == HIPBLAS_OP_T, pointers = la->mode == HIPBLASLT_BATCH_MODE_POINTER_ARRAY;
     if (pointers) fake.pointer_array_gemms++;

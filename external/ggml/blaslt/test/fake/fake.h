@@ -15,6 +15,8 @@ struct Fake {
     int blas_gemms = 0, lt_gemms = 0, pointer_array_gemms = 0, heuristics = 0, synchronizations = 0;
     int allocated = 0, handles = 0, objects = 0;
     int capture_violations = 0;      // allocations and waits while a stream was being captured
-    hipblasComputeType_t compute = HIPBLAS_COMPUTE_32F;   // of the last Lt product
+    // Of the last Lt product.
+    hipblasComputeType_t compute = HIPBLAS_COMPUTE_32F;
+    float alpha = 0, beta = 0;
 };
 extern Fake fake;

@@ -31,6 +31,9 @@ pub struct Manifest {
     /// AMD targets that have kernels in the plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gfx_targets: Vec<String>,
+    /// Build options of ggml, by their CMake names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
     /// Sha256 of each file, by its name relative to the pack's folder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
@@ -244,6 +247,18 @@ mod tests {
             Pack::read(&dir.path().join("q")).unwrap().fit(None),
             Fit::Yes
         );
+    }
+
+    /// The file is what `cargo xtask pack` writes; its tests compare with the same one.
+    #[test]
+    fn a_manifest_as_the_build_writes_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = include_str!("../../tests/data/backend/pack.json");
+        write(dir.path(), "rocm_v7", text);
+        let pack = Pack::read(&dir.path().join("rocm_v7")).unwrap();
+        assert_eq!(pack.manifest.backend, BackendType::Hip);
+        assert_eq!(pack.targets().len(), 2);
+        assert_eq!(pack.manifest.options["GGML_HIP_HIPBLASLT"], "ON");
     }
 
     #[test]

@@ -298,6 +298,7 @@ mod tests {
                     api_version: 3,
                     rocm: Some("7.2.4".into()),
                     gfx_targets: targets.iter().map(|&t| t.to_owned()).collect(),
+                    options: Default::default(),
                     files: Default::default(),
                 },
             }],

@@ -39,6 +39,7 @@ fn loaded(targets: &[&str], dir: PathBuf) -> LoadReport {
                 api_version: 3,
                 rocm: Some("7.2.4".into()),
                 gfx_targets: targets.iter().map(|&target| target.to_owned()).collect(),
+                options: Default::default(),
                 files: Default::default(),
             },
         }],

@@ -5,6 +5,7 @@
 use super::{
     Backend, Options,
     machine::{Os, fake::FakeMachine},
+    manifest::{self, GgmlVersion},
     plan::{self, Places, Plan},
 };
 use crate::sh;
@@ -270,9 +271,18 @@ fn linux_packs() {
             "/opt/rocm-7.2.4/include/hip/hip_version.h",
             "#define HIP_VERSION_MAJOR 7\n#define HIP_VERSION_MINOR 2\n",
         )
+        .file("/opt/rocm-7.2.4/.info/version", "7.2.4-81")
         .file("/opt/rocm-7.2.4/llvm/bin/clang", "")
         .file("/opt/rocm-7.2.4/llvm/bin/clang++", "");
-    let plan = planned(&["hip", "--gpu-targets", "gfx1100", "--out", "/o"], &fake).unwrap();
+    let words = ["hip", "--gpu-targets", "gfx1100;gfx1151", "--out", "/o"];
+    let plan = planned(&words, &fake).unwrap();
+    // The programs' own reader is tested with the same file.
+    let ggml = GgmlVersion {
+        version: "0.26.0".into(),
+        api: 3,
+    };
+    let sample = fs::read_to_string(sh::root().join("tests/data/backend/pack.json")).unwrap();
+    assert_eq!(manifest::pack_json(&plan, &ggml), sample);
     assert_eq!(plan.folder, "/o/lib/audiocpp/rocm_v7");
     assert_eq!(
         plan.definitions["CMAKE_HIP_COMPILER"],

@@ -1,4 +1,4 @@
-"""audiocpp_driver.py PROGRAM MODEL AUDIO THREADS: transcribes with audiocpp_cli, greedily."""
+"""audiocpp_driver.py MODEL AUDIO THREADS WEIGHT_TYPE PROGRAM: transcribes with audiocpp_cli, greedily."""
 import json
 import resource
 import subprocess
@@ -8,13 +8,14 @@ from pathlib import Path
 
 from report import peak_mib, report
 
-program, model, audio, threads = sys.argv[1:]
+model, audio, threads, weight_type, program = sys.argv[1:]
 with tempfile.TemporaryDirectory() as folder:
     timing, out = Path(folder, "timing.json"), Path(folder, "out.txt")
     subprocess.run(
         [
             program, "transcribe", audio, "--model", model, "--language", "en", "--device", "cpu",
-            "--threads", threads, "--beam-size", "1", "--temperature", "0",
+            "--threads", threads, "--weight-type", weight_type, "--beam-size", "1",
+            "--temperature", "0", "--request-option", "temperature_fallback=false",
             "--timing-json", timing, "--out", out,
         ],
         check=True,
@@ -23,8 +24,9 @@ with tempfile.TemporaryDirectory() as folder:
 version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True)
 settings = {
     "version": version.stdout.splitlines()[0],
+    "weight_type": weight_type,
     "threads": int(threads),
-    "decoding": "beam 1, temperature 0, no fallback, no VAD",
+    "decoding": "beam 1, temperature 0, no fallback, no VAD, condition_on_previous_text (its default)",
 }
 peak = peak_mib(resource.RUSAGE_CHILDREN)
 report(times["load_seconds"], times["inputs"][0]["seconds"], " ".join(text.split()), settings, peak)

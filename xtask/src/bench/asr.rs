@@ -38,14 +38,17 @@ pub struct Options {
 /// A program that transcribes; the order is the table's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Engine {
-    /// This project.
+    /// This project, weights as published (f16).
     #[value(name = "audiocpp")]
     Audiocpp,
+    /// This project, weights in 8 bits.
+    #[value(name = "audiocpp-q8_0")]
+    AudiocppQ8,
     /// whisper.cpp through pywhispercpp's wheel.
     #[value(name = "whisper.cpp")]
     WhisperCpp,
-    /// faster-whisper on CTranslate2.
-    #[value(name = "faster-whisper")]
+    /// faster-whisper on CTranslate2, weights in 8 bits.
+    #[value(name = "faster-whisper-int8")]
     FasterWhisper,
 }
 
@@ -145,18 +148,20 @@ fn transcribe(
     threads: u16,
 ) -> Result<Run> {
     let (script, model) = match engine {
-        Engine::Audiocpp => ("audiocpp_driver.py", &models.ct2),
+        Engine::Audiocpp | Engine::AudiocppQ8 => ("audiocpp_driver.py", &models.ct2),
         Engine::WhisperCpp => ("whisper_cpp_driver.py", &models.ggml),
         Engine::FasterWhisper => ("faster_whisper_driver.py", &models.ct2),
     };
     let mut driver = workshop.python(&sh::root().join("xtask/peers").join(script));
-    if engine == Engine::Audiocpp {
-        driver.arg(&models.program);
-    }
     driver
         .arg(model)
         .arg(workshop.recording(clip))
         .arg(threads.to_string());
+    match engine {
+        Engine::Audiocpp => driver.arg("native").arg(&models.program),
+        Engine::AudiocppQ8 => driver.arg("q8_0").arg(&models.program),
+        Engine::WhisperCpp | Engine::FasterWhisper => &mut driver,
+    };
     let output = sh::capture(&mut driver)?;
     let line = output.lines().last().unwrap_or_default();
     serde_json::from_str(line).with_context(|| format!("{script} printed `{line}`"))

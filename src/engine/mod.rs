@@ -4,6 +4,7 @@
 //! task trait. Requests, results, events and errors are serde types, so that the other side of
 //! the conversation may be another process.
 
+pub mod check;
 mod device;
 mod error;
 mod formats;
@@ -17,6 +18,7 @@ mod task;
 mod threads;
 mod transcript;
 
+pub use check::Stage;
 pub use device::DeviceReport;
 pub use error::{Error, ErrorClass, Result};
 pub use formats::{FormatOptions, TranscriptFormat};

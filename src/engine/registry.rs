@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    check::Stage,
     device::DeviceReport,
     error::{Error, Result},
     options::{OptionSpec, Options},
@@ -110,6 +111,9 @@ pub trait Model: Send + Sync {
     /// Opens a session with its own state; `options` are the family's session options.
     /// An error of class `Unsupported` if this model cannot do `task`.
     fn session(&self, task: Task, options: &Options) -> Result<Session>;
+
+    /// What every stage makes of a fixed input of the family's choosing, for comparing devices.
+    fn stages(&self) -> Result<Vec<Stage>>;
 }
 
 /// A session, by what can be asked of it.

@@ -47,6 +47,8 @@ pub enum Command {
     /// List, fetch, show and remove models
     #[command(subcommand)]
     Models(Models),
+    /// Compare what a device computes with the CPU, stage by stage
+    Check(Box<Check>),
 }
 
 /// `--task ... --audio ...`: one flag for everything.
@@ -73,6 +75,32 @@ pub struct FlagForm {
     /// The request
     #[command(flatten)]
     pub request: TranscribeArgs,
+}
+
+/// `check`: the same model and input on a device and on the CPU.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The model, and the device to be checked
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Largest relative difference of a stage [default: 1e-4 for f32 weights, else 1e-2]
+    #[arg(long)]
+    pub tolerance: Option<f64>,
+    /// Compute this often in fresh processes and compare every bit of the results
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub repeat: u16,
+    /// Compare with the results kept in this file instead of the CPU's
+    #[arg(long, value_name = "FILE", conflicts_with = "write_golden")]
+    pub golden: Option<PathBuf>,
+    /// Keep the device's results in this file
+    #[arg(long, value_name = "FILE")]
+    pub write_golden: Option<PathBuf>,
+    /// Print a digest of the device's results and nothing else
+    #[arg(long, conflicts_with_all = ["golden", "write_golden", "json"])]
+    pub digest: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `transcribe INPUT...`.

@@ -25,6 +25,14 @@ impl Failure {
         }
     }
 
+    /// Work that was done came out wrong.
+    pub fn failed(message: impl Into<String>) -> Failure {
+        Failure {
+            code: 1,
+            message: message.into(),
+        }
+    }
+
     /// Some inputs failed, and were reported one by one.
     pub fn reported() -> Failure {
         Failure {

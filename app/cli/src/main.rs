@@ -3,6 +3,7 @@
 
 mod ancestor;
 mod args;
+mod check;
 mod failure;
 mod formats;
 mod inputs;
@@ -73,6 +74,7 @@ fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
             transcribe::run(&job, registry, cancel)
         }
         Some(Command::Models(command)) => models::run(&command, cancel),
+        Some(Command::Check(args)) => check::run(&args, registry, cancel),
         None => transcribe::run(&flag_form(cli.flags, registry)?, registry, cancel),
     }
 }

@@ -40,6 +40,10 @@ impl Family for Counter {
 }
 
 impl Model for Counter {
+    fn stages(&self) -> audiocpp::engine::Result<Vec<audiocpp::engine::Stage>> {
+        Ok(Vec::new())
+    }
+
     fn info(&self) -> ModelInfo {
         ModelInfo::default()
     }

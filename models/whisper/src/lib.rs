@@ -35,6 +35,7 @@ mod rules;
 mod search;
 mod segments;
 pub mod split;
+mod stages;
 pub mod tokenizer;
 mod transcribe;
 pub mod words;

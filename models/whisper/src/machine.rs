@@ -56,6 +56,8 @@ pub struct Machine {
     device: Device,
     net: Arc<Net>,
     kernel: Kernel,
+    /// Products in full f32, where the weights are f32.
+    exact: bool,
     own: SelfCache,
     rows: usize,
     /// The full window and the latest shorter one; the one in use is last.
@@ -67,10 +69,13 @@ impl Machine {
     pub fn new(device: &Device, net: Arc<Net>, rows: usize) -> Result<Machine, GraphError> {
         let rows = rows + FIRST_ROW;
         let own = self_cache(device, &net, rows)?;
+        let first = net.encoder.blocks.first();
+        let exact = first.is_some_and(|block| block.qkv.weight.dtype() == DType::F32);
         Ok(Machine {
             device: device.clone(),
             net,
             kernel: Kernel::Flash,
+            exact,
             own,
             rows,
             windows: Vec::new(),
@@ -120,7 +125,7 @@ impl Machine {
     pub fn features(&self, mel: &[f32], frames: &Frames) -> Result<Vec<f32>, GraphError> {
         let config = &self.net.config;
         let weights = frames.weights();
-        let mut graph = Graph::build(&self.device, |g| {
+        let mut graph = build(&self.device, self.exact, |g| {
             let mel = g.input("mel", DType::F32, &[1, frames.mels(), config.mels]);
             let mask = g.input("mask", DType::F16, &[weights.len(), weights.len()]);
             let mask = (!frames.tail.is_empty()).then_some(mask);
@@ -151,7 +156,13 @@ impl Machine {
             return Ok(());
         }
         self.windows.retain(|w| w.frames.tail.is_empty());
-        let window = Window::new(&self.device, &self.net, frames.clone(), self.kernel)?;
+        let window = Window::new(
+            &self.device,
+            &self.net,
+            frames.clone(),
+            self.kernel,
+            self.exact,
+        )?;
         self.windows.push(window);
         Ok(())
     }
@@ -174,7 +185,14 @@ impl Machine {
             let used = window.steps.remove(at);
             window.steps.push(used);
         } else {
-            let graph = step_graph(&self.device, &self.net, &self.own, window, shape)?;
+            let graph = step_graph(
+                &self.device,
+                self.exact,
+                &self.net,
+                &self.own,
+                window,
+                shape,
+            )?;
             if window.steps.len() == MAX_STEP_GRAPHS {
                 window.steps.remove(0);
             }
@@ -208,6 +226,7 @@ impl Machine {
         let window = self.windows.last().ok_or_else(not_encoded)?;
         let mut graph = alignment_graph(
             &self.device,
+            self.exact,
             &self.net,
             &self.own,
             window,
@@ -243,6 +262,7 @@ impl Window {
         net: &Net,
         frames: Frames,
         kernel: Kernel,
+        exact: bool,
     ) -> Result<Window, GraphError> {
         let config = &net.config;
         let dtype = cache_type(
@@ -263,7 +283,7 @@ impl Window {
             values: declare("values", [config.text_width, frames.computed()])?,
         };
         buffer.allocate()?;
-        let encoder = Graph::build(device, |g| {
+        let encoder = build(device, exact, |g| {
             let mel = g.input("mel", DType::F32, &[1, frames.mels(), config.mels]);
             let n = frames.computed();
             let mask = (!frames.tail.is_empty()).then(|| g.input("mask", DType::F16, &[n, n]));
@@ -326,12 +346,13 @@ fn decoder_input<'g>(g: &'g Scope, window: &Window, lanes: usize, pool: usize) -
 
 fn step_graph(
     device: &Device,
+    exact: bool,
     net: &Net,
     own: &SelfCache,
     window: &Window,
     shape: StepShape,
 ) -> Result<Graph, GraphError> {
-    Graph::build(device, |g| {
+    build(device, exact, |g| {
         let input = decoder_input(g, window, shape.lanes, shape.pool);
         let wanted = g.input("wanted", DType::I32, &[shape.wanted]);
         let hidden = net
@@ -344,6 +365,7 @@ fn step_graph(
 
 fn alignment_graph(
     device: &Device,
+    exact: bool,
     net: &Net,
     own: &SelfCache,
     window: &Window,
@@ -351,7 +373,7 @@ fn alignment_graph(
     pool: usize,
 ) -> Result<Graph, GraphError> {
     let heads = &net.config.alignment_heads;
-    Graph::build(device, |g| {
+    build(device, exact, |g| {
         let input = decoder_input(g, window, lanes, pool);
         let mut kept: Option<Tensor> = None;
         let hidden =
@@ -371,6 +393,18 @@ fn alignment_graph(
         g.output("attention", kept.unwrap_or(hidden));
         Ok(())
     })
+}
+
+/// Exact weights ask for exact products.
+fn build<F>(device: &Device, exact: bool, describe: F) -> Result<Graph, GraphError>
+where
+    F: for<'g> Fn(&'g Scope) -> Result<(), GraphError>,
+{
+    if exact {
+        Graph::build_exact(device, describe)
+    } else {
+        Graph::build(device, describe)
+    }
 }
 
 fn write_weights(graph: &mut Graph, weights: &[f32], lanes: usize) -> Result<(), GraphError> {

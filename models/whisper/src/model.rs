@@ -9,7 +9,7 @@ use audiocpp::{
     audio::{AudioSource, LogMel, LogMelConfig},
     engine::{
         DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, OptionKind,
-        OptionSpec, Options, Result, RunContext, Scope, Session, Task, Transcribe,
+        OptionSpec, Options, Result, RunContext, Scope, Session, Stage, Task, Transcribe,
         TranscribeRequest, Transcript,
     },
     graph::{Buffer, Device},
@@ -307,6 +307,10 @@ impl Model for WhisperModel {
                 other.phrase()
             ))),
         }
+    }
+
+    fn stages(&self) -> Result<Vec<Stage>> {
+        crate::stages::stages(self)
     }
 }
 

@@ -211,17 +211,22 @@ fn stage(plan: &Plan, build: &Path, folder: &Path, os: Os) -> Result<()> {
     Ok(())
 }
 
-/// libggml and libggml-base under the names that loaders ask for.
+/// libggml and libggml-base under the names that loaders ask for: `libggml.so.0`, `ggml.dll`,
+/// `libggml.0.dylib`.
 fn is_ggml_itself(name: &str) -> bool {
     let plain = name.strip_prefix("lib").unwrap_or(name);
-    let stem = plain.split('.').next().unwrap_or_default();
-    let versions = plain
-        .split('.')
-        .skip(1)
+    let mut parts: Vec<&str> = plain.split('.').collect();
+    let stem = parts.remove(0);
+    let versions = parts
+        .iter()
         .filter(|part| part.parse::<u64>().is_ok())
         .count();
-    let library = plain.contains(".so") || plain.ends_with(".dll") || plain.ends_with(".dylib");
-    library && matches!(stem, "ggml" | "ggml-base") && versions <= 1
+    let loadable = match parts.iter().find(|part| part.parse::<u64>().is_err()) {
+        Some(&"dll") => versions == 0,
+        Some(&"so" | &"dylib") => versions == 1,
+        _ => false,
+    };
+    loadable && matches!(stem, "ggml" | "ggml-base")
 }
 
 /// Copies a file, not a link to it.
@@ -365,13 +370,13 @@ mod tests {
         for name in [
             "libggml.so.0",
             "libggml-base.so.0",
-            "libggml.so",
             "ggml-base.dll",
             "libggml.0.dylib",
         ] {
             assert!(is_ggml_itself(name), "{name}");
         }
         for name in [
+            "libggml.so",
             "libggml.so.0.26.0",
             "libggml-hip.so",
             "libggml-cpu-haswell.so",

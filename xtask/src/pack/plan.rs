@@ -171,9 +171,9 @@ pub fn make(options: &Options, machine: &Machine, places: &Places) -> Result<Pla
             definitions.insert("GGML_METAL_EMBED_LIBRARY".into(), "ON".into());
         }
         Backend::Cpu => {
-            let all = options.no_native_cpu;
-            definitions.insert("GGML_CPU_ALL_VARIANTS".into(), on(all));
-            definitions.insert("GGML_NATIVE".into(), on(!all));
+            // One plugin for processors with AVX2, or one for each instruction set level.
+            let all = on(options.no_native_cpu);
+            definitions.insert("GGML_CPU_ALL_VARIANTS".into(), all);
         }
     }
     for text in &options.define {

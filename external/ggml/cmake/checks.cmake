@@ -18,8 +18,9 @@ foreach(entry ${retired})
   string(REGEX MATCH "^([A-Za-z0-9_]+):(.*)$" _ "${entry}")
   set(name ${CMAKE_MATCH_1})
   set(replacement ${CMAKE_MATCH_2})
-  # ggml itself caches some of these as OFF, which a second configuration finds again.
-  if(${name})
+  # None of them is an option of ggml, which a second configuration would find in the cache: a
+  # test (tests/configure.rs) sees to that.
+  if(DEFINED ${name})
     message(FATAL_ERROR "${name} is retired; use ${replacement}")
   endif()
 endforeach()

@@ -82,7 +82,14 @@ pub fn search(
     } else {
         task.strategy.beams.max(1)
     };
-    machine.reserve(task.prompt.len() + lanes * (task.strategy.max_tokens + 1))?;
+    // The decoder has no position beyond its context, whatever a loop would like to write.
+    let room = machine
+        .net()
+        .config
+        .text_ctx
+        .saturating_sub(task.prompt.len());
+    let max_tokens = task.strategy.max_tokens.min(room);
+    machine.reserve(task.prompt.len() + lanes * (max_tokens + 1))?;
     let (scores, no_speech) = read_prompt(machine, task)?;
     let prompt_rows: Vec<usize> = (FIRST_ROW..FIRST_ROW + task.prompt.len()).collect();
     let first = Hypothesis {
@@ -97,7 +104,7 @@ pub fn search(
         random,
     };
     state.advance(vec![scores]);
-    while !state.live.is_empty() && state.live[0].tokens.len() < task.strategy.max_tokens {
+    while !state.live.is_empty() && state.live[0].tokens.len() < max_tokens {
         if stop() {
             return Err(GraphError::Cancelled);
         }

@@ -229,6 +229,28 @@ fn times_stay_sound_on_cut_shifted_and_joined_speech() {
 }
 
 #[test]
+fn a_full_context_and_a_looping_decoder_stay_within_the_positions() {
+    let Some(mut session) = session("whisper-tiny.en") else {
+        return;
+    };
+    // The longest prompt, itself a loop, tempts the decoder to write until it is stopped.
+    let mut request = TranscribeRequest {
+        prompt: Some("la la la ".repeat(300)),
+        ..words()
+    };
+    let fallback = audiocpp::engine::OptionValue::Bool(false);
+    request.options.set("temperature_fallback", fallback);
+    let sound = clip(&speech::clips()[0].path());
+    let hum: Vec<f32> = (0..480_000)
+        .map(|i| 0.2 * (i as f32 * 0.05).sin() * (i as f32 * 0.0008).sin())
+        .collect();
+    for samples in [sound.samples.clone(), [sound.samples, hum].concat()] {
+        let audio = Audio::new(samples, 16_000, 1).unwrap();
+        assert_sound(&run(&mut *session, &request, audio), "a full context");
+    }
+}
+
+#[test]
 fn cancelling_stops_the_run() {
     let Some(mut session) = session("whisper-tiny.en") else {
         return;

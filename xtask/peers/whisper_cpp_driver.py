@@ -18,6 +18,6 @@ settings = {
     "version": f"pywhispercpp {version('pywhispercpp')}",
     "cpu": Model.system_info(),
     "threads": threads,
-    "decoding": "greedy, temperature 0, no fallback, no VAD, no_context (its default)",
+    "decoding": "greedy, temperature 0, no fallback, no VAD, no earlier text (its default)",
 }
 report(loaded - start, done - loaded, text, settings)

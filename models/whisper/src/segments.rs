@@ -83,6 +83,19 @@ pub fn cut(tokens: &[u32], begin: u32, content: f64) -> Cut {
     }
 }
 
+/// Cuts a text that broke off in a loop: what comes before its last timestamp is kept, the audio
+/// after that is heard again. Without such a timestamp nothing can be saved, and [`cut`] decides.
+pub fn cut_broken(tokens: &[u32], begin: u32, content: f64) -> Cut {
+    let last = (1..tokens.len()).rfind(|&i| tokens[i] > begin && tokens[i - 1] < begin);
+    match last {
+        Some(last) => Cut {
+            seconds: (f64::from(tokens[last] - begin) * TIMESTAMP_STEP).min(content),
+            ..cut(&tokens[..=last], begin, content)
+        },
+        None => cut(tokens, begin, content),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +133,15 @@ mod tests {
         assert_eq!(one.seconds, 30.0);
         let none = cut(&[1, 2], B, 7.5);
         assert_eq!(times(&none), [(0..2, 0.0, 7.5)]);
+    }
+
+    #[test]
+    fn a_loop_is_heard_again_from_the_last_timestamp() {
+        let tokens = [B, 1, B + 50, B + 50, 2, 3, 2, 3];
+        let broken = cut_broken(&tokens, B, 30.0);
+        assert_eq!(times(&broken), [(0..3, 0.0, 1.0)]);
+        assert_eq!(broken.seconds, 1.0);
+        assert_eq!(cut_broken(&[B, 2, 3], B, 30.0), cut(&[B, 2, 3], B, 30.0));
     }
 
     #[test]

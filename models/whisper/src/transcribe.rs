@@ -17,7 +17,7 @@ use crate::{
     machine::{FIRST_ROW, Lane, Machine},
     rules::Rules,
     search::{Found, Strategy, Task as SearchTask, search},
-    segments::{Cut, cut},
+    segments::{Cut, cut, cut_broken},
     tokenizer::{Task, WhisperTokenizer},
     words::{self, Alignment},
 };
@@ -339,7 +339,11 @@ impl Run<'_> {
         let Cut {
             mut pieces,
             seconds,
-        } = cut(&best.tokens, special.timestamp_begin, content);
+        } = if decoded.looped {
+            cut_broken(&best.tokens, special.timestamp_begin, content)
+        } else {
+            cut(&best.tokens, special.timestamp_begin, content)
+        };
         pieces.retain(|piece| {
             let text = self.tokenizer.decode(&best.tokens[piece.tokens.clone()]);
             !text.trim().is_empty() && piece.end > piece.start

@@ -184,9 +184,33 @@ ggml_backend_dev_t registry_device(ggml_backend_reg_t, size_t i) {
 // For tests: how many graphs, and nodes in them, ran here.
 long graphs_computed() { return graphs; }
 long nodes_computed() { return nodes; }
+
+// The functions of the hipBLASLt route (external/ggml/blaslt/stats.h), with two counters.
+size_t blaslt_stats(uint64_t * values, size_t count) {
+    const uint64_t all[] = { uint64_t(nodes), 0 };
+    for (size_t i = 0; values && i < count && i < 2; i++) values[i] = all[i];
+    return 2;
+}
+const char * blaslt_stat_name(size_t i) {
+    static const char * const names[] = { "lt_calls", "blas_calls" };
+    return i < 2 ? names[i] : nullptr;
+}
+const char * blaslt_f32(const char * mode) {
+    static std::atomic<bool> fast{false};
+    const bool before = fast;
+    if (mode) fast = !strcmp(mode, "fast");
+    return before ? "fast" : "exact";
+}
+const char * blaslt_library() { return "hipBLASLt stand-in"; }
+
 void * registry_function(ggml_backend_reg_t, const char * name) {
     if (!strcmp(name, "stand_in_graphs")) return reinterpret_cast<void *>(graphs_computed);
     if (!strcmp(name, "stand_in_nodes")) return reinterpret_cast<void *>(nodes_computed);
+    if (strcmp(registry_name_of_this_file(), "ROCm")) return nullptr;
+    if (!strcmp(name, "audiocpp_blaslt_stats"))     return reinterpret_cast<void *>(blaslt_stats);
+    if (!strcmp(name, "audiocpp_blaslt_stat_name")) return reinterpret_cast<void *>(blaslt_stat_name);
+    if (!strcmp(name, "audiocpp_blaslt_f32"))       return reinterpret_cast<void *>(blaslt_f32);
+    if (!strcmp(name, "audiocpp_blaslt_library"))   return reinterpret_cast<void *>(blaslt_library);
     return nullptr;
 }
 

@@ -11,6 +11,7 @@
 mod bindings;
 pub use bindings::*;
 
+pub mod blaslt;
 pub mod plugins;
 pub mod quantize;
 

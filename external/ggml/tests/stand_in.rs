@@ -3,7 +3,11 @@
 //! each case runs in a process of its own.
 #![cfg(all(unix, not(feature = "static")))]
 
-use ggml_sys::{self as ggml, plugins};
+use ggml_sys::{
+    self as ggml,
+    blaslt::{self, F32Mode},
+    plugins,
+};
 use std::{
     path::Path,
     process::{Command, Output},
@@ -53,6 +57,14 @@ fn child_process() {
                     .as_ptr()
             )
         );
+        let registry = &device.registry;
+        println!(
+            "route {:?} {:?}",
+            blaslt::library(registry),
+            blaslt::stats(registry)
+        );
+        let modes = [F32Mode::Fast, F32Mode::Exact].map(|mode| blaslt::set_f32(registry, mode));
+        println!("f32 {modes:?}");
     }
 }
 
@@ -135,6 +147,13 @@ fn each_fault_is_what_it_says() {
             "device ROCm0 Gpu 4294967296 of 4294967296 at 0000:03:00.0",
         ),
         ("libggml-cuda.so", &[], "device CUDA0 Gpu"),
+        (
+            hip,
+            &[],
+            "route Some(\"hipBLASLt stand-in\") [(\"lt_calls\", 2), (\"blas_calls\", 0)]",
+        ),
+        (hip, &[], "f32 [Some(Exact), Some(Fast)]"),
+        ("libggml-cuda.so", &[], "route None []"),
         ("libggml-vulkan.so", &[], "device Vulkan0 Gpu"),
         (
             hip,

@@ -9,6 +9,7 @@ pub mod fast_path;
 pub mod gfx;
 pub mod kind;
 mod known_bad;
+pub mod launch;
 pub mod load;
 pub mod memory;
 pub mod pack;

@@ -10,12 +10,14 @@ use std::{
 /// Name of the file that makes a folder a pack.
 pub const MANIFEST: &str = "pack.json";
 
+/// Name of the file with the checksums of a pack's other files, as `sha256sum -c` reads it.
+pub const CHECKSUMS: &str = "FILES.sha256";
+
 /// No honest manifest is longer.
 const LARGEST_MANIFEST: u64 = 1 << 20;
 
-/// What `pack.json` says.
+/// What `pack.json` says. Keys that are not known here are passed over: a pack may be newer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Name of the pack, such as `rocm_v7`.
     pub name: String,
@@ -31,12 +33,9 @@ pub struct Manifest {
     /// AMD targets that have kernels in the plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gfx_targets: Vec<String>,
-    /// Build options of ggml, by their CMake names.
+    /// What the plugin was built with, such as `GGML_HIP_NO_VMM`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
-    /// Sha256 of each file, by its name relative to the pack's folder.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, String>,
 }
 
 /// A pack found on disk.
@@ -119,6 +118,28 @@ impl Pack {
         })
     }
 
+    /// Compares every file with the pack's `FILES.sha256`; returns what is missing or changed,
+    /// nothing if all is well or the pack has no such list. Reads the whole pack.
+    pub fn verify(&self) -> Vec<String> {
+        let Ok(list) = fs::read_to_string(self.dir.join(CHECKSUMS)) else {
+            return Vec::new();
+        };
+        let lines = list.lines().filter_map(|line| line.split_once("  "));
+        lines
+            .filter_map(|(wanted, name)| {
+                // The list comes with the pack; it must not lead out of its folder.
+                let plain = Path::new(name).file_name() == Some(name.as_ref());
+                let path = self.dir.join(name);
+                match sha256(&path) {
+                    _ if !plain => Some(format!("{CHECKSUMS} names {name}, outside the pack")),
+                    Err(error) => Some(format!("{}: {error}", path.display())),
+                    Ok(found) if found != wanted => Some(format!("{} was changed", path.display())),
+                    Ok(_) => None,
+                }
+            })
+            .collect()
+    }
+
     /// The AMD targets, without feature suffixes.
     pub fn targets(&self) -> Vec<Gfx> {
         self.manifest
@@ -138,6 +159,17 @@ impl Pack {
             Some(gfx) => Fit::No { gfx, targets },
         }
     }
+}
+
+fn sha256(path: &Path) -> io::Result<String> {
+    use sha2::{Digest, Sha256};
+    let mut hash = Sha256::new();
+    io::copy(&mut fs::File::open(path)?, &mut hash)?;
+    Ok(hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 /// Target names joined for a message.
@@ -200,7 +232,7 @@ mod tests {
 
     fn manifest(name: &str, targets: &str) -> String {
         format!(
-            r#"{{"name":"{name}","backend":"hip","ggml":"0.26.0","api_version":3,"rocm":"7.2.4","gfx_targets":{targets},"files":{{"libggml-hip.so":"00"}}}}"#
+            r#"{{"name":"{name}","backend":"hip","ggml":"0.26.0","api_version":3,"rocm":"7.2.4","gfx_targets":{targets},"options":{{"GGML_HIP_NO_VMM":"ON"}}}}"#
         )
     }
 
@@ -262,15 +294,33 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_and_huge_files_are_errors() {
+    fn damaged_files_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "p", &manifest("p", "[]"));
+        let folder = dir.path().join("p");
+        let pack = Pack::read(&folder).unwrap();
+        assert!(pack.verify().is_empty());
+        fs::write(folder.join("a.so"), "abc").unwrap();
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let list = format!("{abc}  a.so\n{abc}  gone.so\n{abc}  ../p/a.so\n");
+        fs::write(folder.join(CHECKSUMS), list).unwrap();
+        let problems = pack.verify();
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].contains("gone.so") && problems[1].contains("outside"));
+        fs::write(folder.join("a.so"), "abd").unwrap();
+        assert!(pack.verify()[0].contains("a.so was changed"));
+    }
+
+    #[test]
+    fn wrong_types_and_huge_files_are_errors() {
         let dir = tempfile::tempdir().unwrap();
         write(
             dir.path(),
             "p",
-            r#"{"name":"p","backend":"hip","ggml":"0","api_version":3,"gfx":[]}"#,
+            r#"{"name":"p","backend":"hip","ggml":"0","api_version":"three","newer":[]}"#,
         );
         let error = Pack::read(&dir.path().join("p")).unwrap_err().to_string();
-        assert!(error.contains("gfx"), "{error}");
+        assert!(error.contains("three"), "{error}");
         write(dir.path(), "h", &" ".repeat(LARGEST_MANIFEST as usize + 1));
         assert!(Pack::read(&dir.path().join("h")).is_err());
         assert!(Pack::read(&dir.path().join("none")).is_err());

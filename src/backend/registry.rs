@@ -2,6 +2,7 @@
 use super::{
     device::{DeviceClass, DeviceInfo},
     kind::BackendType,
+    launch,
     load::LoadReport,
     pack::{self, Fit},
 };
@@ -88,13 +89,20 @@ pub fn all() -> impl Iterator<Item = &'static dyn Backend> {
     BACKENDS.iter().copied()
 }
 
-/// The policy of backends that capture graphs: CUDA's, which HIP shares.
-fn captured(device: &DeviceInfo, gpu_graphs: bool) -> GraphPolicy {
+/// The policy of backends that capture graphs: CUDA's, which HIP shares. `built` says whether the
+/// plugin can, `off` whether the environment forbids it.
+fn captured(device: &DeviceInfo, built: bool, off: bool) -> GraphPolicy {
     let integrated = device.class == DeviceClass::Integrated;
-    let (on, reason) = match (gpu_graphs, integrated) {
-        (false, _) => (false, "built without"),
-        (true, true) => (false, "integrated GPU: each graph takes shared memory"),
-        (true, false) => (true, "default"),
+    let (on, reason) = match (built, off, integrated) {
+        (false, ..) => (false, "the plugin was built without"),
+        (true, true, true) => (false, "integrated GPU: each graph takes shared memory"),
+        (true, true, false) => (false, "off by GGML_CUDA_DISABLE_GRAPHS"),
+        // ggml reads the variable once, so a library's user has to set it before the first graph.
+        (true, false, true) => (
+            true,
+            "integrated GPU; GGML_CUDA_DISABLE_GRAPHS=1 saves memory",
+        ),
+        (true, false, false) => (true, "default"),
     };
     GraphPolicy {
         gpu_graphs: on,
@@ -142,11 +150,15 @@ impl Backend for Cuda {
     }
 
     fn gemm_route(&self, device: &DeviceInfo) -> String {
-        gpu_gemm(device, "cuBLASLt", "cuBLAS")
+        gpu_gemm(device, "cuBLAS")
     }
 
     fn graphs(&self, device: &DeviceInfo) -> GraphPolicy {
-        captured(device, has_feature(&device.registry, "USE_GRAPHS"))
+        captured(
+            device,
+            has_feature(&device.registry, "USE_GRAPHS"),
+            launch::graphs_are_off(),
+        )
     }
 
     fn advice(&self) -> &'static str {
@@ -154,18 +166,15 @@ impl Backend for Cuda {
     }
 }
 
-/// Symbol that a plugin built with the BLASLt route exports.
-pub const LT_SYMBOL: &str = "audiocpp_lt_stats";
-
 /// The kill switch of the BLASLt route: `0` turns it off.
-pub const LT_VARIABLE: &str = "AUDIOCPP_BLASLT";
+pub const BLASLT_VARIABLE: &str = "AUDIOCPP_BLASLT";
 
-fn gpu_gemm(device: &DeviceInfo, lt: &str, plain: &str) -> String {
-    let off = std::env::var(LT_VARIABLE).is_ok_and(|value| value == "0");
-    let mut route = match plugins::exports(&device.registry, LT_SYMBOL) {
-        true if off => format!("{plain} ({lt} off by {LT_VARIABLE}=0)"),
-        true => format!("{lt}, then {plain}"),
-        false => plain.to_owned(),
+fn gpu_gemm(device: &DeviceInfo, plain: &str) -> String {
+    let off = std::env::var(BLASLT_VARIABLE).is_ok_and(|value| value == "0");
+    let mut route = match plugins::blaslt_library(&device.registry) {
+        Some(lt) if off => format!("{plain} ({lt} off by {BLASLT_VARIABLE}=0)"),
+        Some(lt) => format!("{lt}, then {plain}"),
+        None => plain.to_owned(),
     };
     if has_feature(&device.registry, "FORCE_MMQ") {
         route.push_str("; MMQ for quantised weights");
@@ -201,11 +210,15 @@ impl Backend for Hip {
     }
 
     fn gemm_route(&self, device: &DeviceInfo) -> String {
-        gpu_gemm(device, "hipBLASLt", "hipBLAS")
+        gpu_gemm(device, "hipBLAS")
     }
 
     fn graphs(&self, device: &DeviceInfo) -> GraphPolicy {
-        captured(device, has_feature(&device.registry, "USE_GRAPHS"))
+        captured(
+            device,
+            has_feature(&device.registry, "USE_GRAPHS"),
+            launch::graphs_are_off(),
+        )
     }
 
     fn advice(&self) -> &'static str {
@@ -272,11 +285,17 @@ mod tests {
 
     #[test]
     fn integrated_gpus_keep_graphs_off_and_few() {
-        let big = captured(&device(BackendType::Hip, 0, DeviceClass::Discrete), true);
-        assert!(big.gpu_graphs && big.max_live == MAX_LIVE_GRAPHS && !big.release_after_request);
-        let small = captured(&device(BackendType::Hip, 0, DeviceClass::Integrated), true);
-        assert!(!small.gpu_graphs && small.max_live == 2 && small.release_after_request);
-        assert!(!captured(&device(BackendType::Cuda, 0, DeviceClass::Discrete), false).gpu_graphs);
+        let big = device(BackendType::Hip, 0, DeviceClass::Discrete);
+        let small = device(BackendType::Hip, 0, DeviceClass::Integrated);
+        let policy = captured(&big, true, false);
+        assert!(policy.gpu_graphs && policy.max_live == MAX_LIVE_GRAPHS);
+        assert!(!policy.release_after_request);
+        let policy = captured(&small, true, true);
+        assert!(!policy.gpu_graphs && policy.max_live == 2 && policy.release_after_request);
+        // What was not switched off in time is not said to be off.
+        assert!(captured(&small, true, false).gpu_graphs);
+        assert!(!captured(&big, true, true).gpu_graphs);
+        assert!(!captured(&big, false, false).gpu_graphs);
     }
 
     fn report(targets: &[&str]) -> LoadReport {
@@ -299,7 +318,6 @@ mod tests {
                     rocm: Some("7.2.4".into()),
                     gfx_targets: targets.iter().map(|&t| t.to_owned()).collect(),
                     options: Default::default(),
-                    files: Default::default(),
                 },
             }],
             ..LoadReport::default()

@@ -131,6 +131,18 @@ pub(super) fn plugins(facts: &Facts<'_>) -> Finding {
             }
         }
     }
+    for pack in &report.packs {
+        for problem in pack.verify() {
+            finding.evidence.push(problem);
+            finding.worsen(
+                Outcome::Fail,
+                format!(
+                    "the pack {} is damaged: install it again",
+                    pack.manifest.name
+                ),
+            );
+        }
+    }
     for bad in &report.bad_packs {
         finding.evidence.push(bad.clone());
         finding.worsen(Outcome::Warn, "install the pack again");

@@ -40,7 +40,6 @@ fn loaded(targets: &[&str], dir: PathBuf) -> LoadReport {
                 rocm: Some("7.2.4".into()),
                 gfx_targets: targets.iter().map(|&target| target.to_owned()).collect(),
                 options: Default::default(),
-                files: Default::default(),
             },
         }],
         ..LoadReport::default()

@@ -380,6 +380,11 @@ pub static TABLE: [Row; 15] = [
 ];
 
 impl FastPath {
+    /// Every path, in the order of the table.
+    pub fn all() -> impl Iterator<Item = FastPath> {
+        TABLE.iter().map(|row| row.path)
+    }
+
     /// The row of the table.
     pub fn row(self) -> &'static Row {
         // The order is proven by a test.

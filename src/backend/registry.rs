@@ -25,6 +25,18 @@ pub struct GraphPolicy {
     pub reason: &'static str,
 }
 
+impl GraphPolicy {
+    /// The policy of a backend that captures no graphs.
+    pub fn none() -> GraphPolicy {
+        GraphPolicy {
+            gpu_graphs: false,
+            max_live: MAX_LIVE_GRAPHS,
+            release_after_request: false,
+            reason: "the backend has none",
+        }
+    }
+}
+
 /// Whether a device may be used with the plugin that offers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -56,12 +68,7 @@ pub trait Backend: Sync {
     /// The default for GPU graphs on a device.
     fn graphs(&self, device: &DeviceInfo) -> GraphPolicy {
         let _ = device;
-        GraphPolicy {
-            gpu_graphs: false,
-            max_live: MAX_LIVE_GRAPHS,
-            release_after_request: false,
-            reason: "the backend has none",
-        }
+        GraphPolicy::none()
     }
 
     /// What a user can do when no device of this kind is there.

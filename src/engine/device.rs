@@ -51,6 +51,7 @@ impl LoadOptions {
         let options = DeviceOptions {
             threads: self.thread_count(),
             strict: self.strict_device,
+            ..DeviceOptions::default()
         };
         self.try_in_order(&plan, context, |info| {
             let device = Device::open(info, &options).map_err(Error::from)?;

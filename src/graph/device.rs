@@ -13,7 +13,9 @@ use std::{
 use ggml_sys as sys;
 
 use super::GraphError;
-use crate::backend::{BackendType, DeviceInfo, Inventory};
+use crate::backend::{
+    BackendType, Banner, Choices, Decision, DeviceInfo, FastPath, GraphPolicy, Inventory, backend,
+};
 
 /// How a device is opened.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub struct DeviceOptions {
     pub threads: usize,
     /// Refuse graphs with operators that the device cannot run, instead of using the CPU.
     pub strict: bool,
+    /// Fast paths that the user forced or forbade.
+    pub fast_paths: Choices,
 }
 
 impl Default for DeviceOptions {
@@ -31,13 +35,14 @@ impl Default for DeviceOptions {
         DeviceOptions {
             threads,
             strict: false,
+            fast_paths: Choices::default(),
         }
     }
 }
 
 /// An opened device. Clones share it; one computation runs on it at a time.
 #[derive(Clone)]
-pub struct Device(pub(super) Arc<Opened>);
+pub struct Device(pub(super) Arc<Opened>, Arc<Choices>);
 
 /// A device's ggml objects. They are used only by the thread that holds `busy`.
 pub(super) struct Opened {
@@ -69,7 +74,7 @@ impl Device {
         let handle = cpu_device()?;
         let options = DeviceOptions {
             threads,
-            strict: false,
+            ..DeviceOptions::default()
         };
         Device::open_handle(handle, &options)
     }
@@ -77,9 +82,17 @@ impl Device {
     /// Opens a device that a loaded backend offers.
     ///
     /// # Errors
-    /// [`GraphError::Device`] if its backend is not loaded or its driver refuses.
+    /// [`GraphError::Device`] if its backend is not loaded, its driver refuses, or it is a GPU
+    /// that computes wrong numbers (see [`canary`](super::canary())).
     pub fn open(info: &DeviceInfo, options: &DeviceOptions) -> Result<Device, GraphError> {
-        Device::open_handle(handle_of(info)?, options)
+        let device = Device::open_handle(handle_of(info)?, options)?;
+        if info.is_gpu() {
+            let found = super::canary(&device)?;
+            let graphs = graph_policy(info);
+            let banner = Banner::new(info, &graphs);
+            tracing::info!(canary = found.error, "{banner}");
+        }
+        Ok(device)
     }
 
     /// Opens the device that `handle` names.
@@ -115,7 +128,7 @@ impl Device {
         };
         let cancel = Arc::new(AtomicBool::new(false));
         let pool = ThreadPool::start(cpu, options.threads.max(1), &cancel);
-        Ok(Device(Arc::new(Opened {
+        let opened = Arc::new(Opened {
             main,
             cpu,
             pool,
@@ -125,7 +138,41 @@ impl Device {
             strict: options.strict,
             cancel,
             warned: Mutex::default(),
-        })))
+        });
+        Ok(Device(opened, Arc::new(options.fast_paths.clone())))
+    }
+
+    /// The same opened device with other choices of fast paths.
+    pub fn with_fast_paths(&self, choices: Choices) -> Device {
+        Device(self.0.clone(), Arc::new(choices))
+    }
+
+    /// Whether models take a fast path here: the table's status, what the device can do, and the
+    /// user's choice decide together.
+    pub fn fast_path(&self, path: FastPath) -> bool {
+        self.decide(path).on
+    }
+
+    /// The decision for every fast path, with its reason.
+    pub fn fast_paths(&self) -> Vec<Decision> {
+        FastPath::all().map(|path| self.decide(path)).collect()
+    }
+
+    fn decide(&self, path: FastPath) -> Decision {
+        let dev = self.0.device();
+        // SAFETY: an opened device is registered for the life of the process; its registry's
+        // name is a static string.
+        let registry = unsafe {
+            text(sys::ggml_backend_reg_name(
+                sys::ggml_backend_dev_backend_reg(dev),
+            ))
+        };
+        let kind = BackendType::of_registry(&registry).unwrap_or(BackendType::Best);
+        self.1
+            // SAFETY: as above.
+            .decide(path, kind, |op| unsafe {
+                super::capability::supports(dev, op)
+            })
     }
 
     /// ggml's name of the device: `CPU`, `CUDA0`, `ROCm1`, ...
@@ -200,6 +247,11 @@ impl Drop for Opened {
         }
         drop(self.pool.take());
     }
+}
+
+/// How GPU graphs are used on a device.
+fn graph_policy(info: &DeviceInfo) -> GraphPolicy {
+    backend(info.backend).map_or_else(GraphPolicy::none, |backend| backend.graphs(info))
 }
 
 /// ggml's worker threads, kept between computations: starting them for each would cost more

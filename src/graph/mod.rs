@@ -27,6 +27,8 @@
 
 mod attention;
 mod buffer;
+mod canary;
+mod capability;
 mod conv;
 mod device;
 mod dtype;
@@ -39,6 +41,7 @@ mod tensor;
 
 pub use attention::Kernel;
 pub use buffer::{Buffer, BufferBuilder, DeviceTensor};
+pub use canary::{Canary, TOLERANCE, canary};
 pub use conv::Conv1d;
 pub use device::{Device, DeviceOptions};
 pub use dtype::{DType, Element};

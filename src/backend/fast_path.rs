@@ -499,11 +499,11 @@ impl Choices {
         let on = forced.unwrap_or(status != Off && missing.is_empty());
         let mut reason = reason.to_owned();
         if !missing.is_empty() {
-            let what = match on {
-                true => "run on the CPU",
-                false => "are not there",
+            let ops = missing.join(", ");
+            reason = match on {
+                true => format!("the device lacks {ops}, which the CPU runs"),
+                false => format!("the device lacks {ops}"),
             };
-            reason = format!("{} {what}", missing.join(", "));
         }
         if let Some(on) = forced {
             let word = if on { "on" } else { "off" };
@@ -625,7 +625,7 @@ mod tests {
         assert!(back.on && !back.forced);
         let anyway = forced.decide(FastPath::ConvTransposeCol2im, Hip, |_| false);
         assert!(
-            anyway.on && anyway.reason.contains("run on the CPU"),
+            anyway.on && anyway.reason.contains("which the CPU runs"),
             "{anyway:?}"
         );
         let mut off = Choices::default();

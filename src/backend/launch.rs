@@ -3,10 +3,23 @@
 //! ggml and the vendor's libraries read some settings from the environment, once, and changing
 //! the environment of a running process is not safe. A program that needs such a setting starts
 //! itself again with it; a worker process gets it from its parent.
-use super::probe::{AMD, Host};
+use super::{
+    kind::BackendType,
+    probe::{AMD, Host},
+};
 
 /// What turns GPU graphs off, read by ggml when it runs its first graph.
 pub const NO_GRAPHS_VARIABLE: &str = "GGML_CUDA_DISABLE_GRAPHS";
+
+/// Ends this program with `code`. If a GPU's backend was loaded, exit handlers are left out:
+/// vendors' runtimes have been seen to hang in theirs.
+pub fn exit(code: u8) -> ! {
+    let gpu = |name: &String| BackendType::of_registry(name).is_some_and(BackendType::is_gpu);
+    if ggml_sys::plugins::registries().iter().any(gpu) {
+        ggml_sys::exit_now(code);
+    }
+    std::process::exit(code.into())
+}
 
 /// Whether the environment of this process turns GPU graphs off.
 pub fn graphs_are_off() -> bool {

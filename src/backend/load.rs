@@ -172,6 +172,16 @@ impl Search {
         list
     }
 
+    /// Every file that may be a plugin of this kind, in search order.
+    pub fn files(&self, kind: BackendType) -> Vec<PathBuf> {
+        let names = kind.names().map_or(&[][..], |row| row.plugins);
+        names
+            .iter()
+            .flat_map(|name| self.candidates(kind, name))
+            .map(|candidate| candidate.path)
+            .collect()
+    }
+
     /// Pack folders whose manifest is unusable, described.
     fn bad_packs(&self) -> Vec<String> {
         self.places

@@ -8,7 +8,7 @@ use super::{
     run::RunContext,
 };
 use crate::{
-    backend::{DeviceInfo, DeviceSpec, Inventory, Plan, Request, SelectError},
+    backend::{Choices, DeviceInfo, DeviceSpec, Inventory, Plan, Request, SelectError},
     graph::{Device, DeviceOptions, GraphError},
 };
 
@@ -40,6 +40,9 @@ impl LoadOptions {
             .device
             .parse()
             .map_err(|e| Error::bad_input(format!("{e}")))?;
+        let flags = self.fast_paths.iter().map(String::as_str);
+        let fast_paths =
+            Choices::from_options(None, flags).map_err(|e| Error::bad_input(e.to_string()))?;
         let request = Request {
             spec,
             fallback_cpu: self.fallback_cpu,
@@ -51,7 +54,7 @@ impl LoadOptions {
         let options = DeviceOptions {
             threads: self.thread_count(),
             strict: self.strict_device,
-            ..DeviceOptions::default()
+            fast_paths,
         };
         self.try_in_order(&plan, context, |info| {
             let device = Device::open(info, &options).map_err(Error::from)?;

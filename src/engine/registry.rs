@@ -28,6 +28,8 @@ pub struct LoadOptions {
     pub strict_device: bool,
     /// Let the CPU stand in for an explicit device that fails, as `auto` always does.
     pub fallback_cpu: bool,
+    /// Fast paths to force, each `NAME=on`, `NAME=off` or `NAME=auto`.
+    pub fast_paths: Vec<String>,
     /// The family's declared load options.
     pub options: Options,
 }
@@ -40,6 +42,7 @@ impl Default for LoadOptions {
             weight_type: None,
             strict_device: false,
             fallback_cpu: false,
+            fast_paths: Vec::new(),
             options: Options::default(),
         }
     }

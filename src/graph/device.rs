@@ -85,7 +85,7 @@ impl Device {
     /// [`GraphError::Device`] if its backend is not loaded, its driver refuses, or it is a GPU
     /// that computes wrong numbers (see [`canary`](super::canary())).
     pub fn open(info: &DeviceInfo, options: &DeviceOptions) -> Result<Device, GraphError> {
-        let device = Device::open_handle(handle_of(info)?, options)?;
+        let device = Device::open_unchecked(info, options)?;
         if info.is_gpu() {
             let found = super::canary(&device)?;
             let graphs = graph_policy(info);
@@ -93,6 +93,17 @@ impl Device {
             tracing::info!(canary = found.error, "{banner}");
         }
         Ok(device)
+    }
+
+    /// As [`Device::open`], without the check for wrong numbers.
+    ///
+    /// # Errors
+    /// [`GraphError::Device`] if its backend is not loaded or its driver refuses.
+    pub fn open_unchecked(
+        info: &DeviceInfo,
+        options: &DeviceOptions,
+    ) -> Result<Device, GraphError> {
+        Device::open_handle(handle_of(info)?, options)
     }
 
     /// Opens the device that `handle` names.

@@ -38,6 +38,7 @@ mod run;
 mod scope;
 mod shape;
 mod tensor;
+mod trial;
 
 pub use attention::Kernel;
 pub use buffer::{Buffer, BufferBuilder, DeviceTensor};
@@ -50,3 +51,4 @@ pub use ops::Glu;
 pub use run::Graph;
 pub use scope::Scope;
 pub use tensor::Tensor;
+pub use trial::trial;

@@ -49,6 +49,69 @@ pub enum Command {
     Models(Models),
     /// Compare what a device computes with the CPU, stage by stage
     Check(Box<Check>),
+    /// List the devices that models can run on
+    Devices {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find out why a GPU is not used; exit code 0: all is well, 1: warnings, 2: faults
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Print text for a bug report, without names of users and home folders
+        #[arg(long, conflicts_with = "json")]
+        bundle: bool,
+        /// Look only; do not try each GPU in a process of its own
+        #[arg(long)]
+        no_trial: bool,
+        /// How long a trial may take before it counts as hanging; compiling kernels for the first
+        /// time can take a minute
+        #[arg(long, value_name = "SECONDS", default_value_t = 180)]
+        trial_limit: u32,
+    },
+    /// Show which fast paths a device takes, and why
+    FastPaths {
+        /// The device
+        #[command(flatten)]
+        device: DeviceArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a device step by step, for `doctor`
+    #[command(hide = true)]
+    DeviceTrial {
+        /// The device; or a backend, with --load-only
+        device: String,
+        /// Only load the backend
+        #[arg(long)]
+        load_only: bool,
+    },
+}
+
+/// Where to run.
+#[derive(Clone, Debug, Default, Args)]
+pub struct DeviceArgs {
+    /// Where to run: auto, cpu, hip:1, cuda:0, vulkan, metal, rocm:pci=0000:c1:00.0
+    #[arg(long)]
+    pub device: Option<String>,
+    /// Kind of device, as in audio.cpp: cpu, cuda, hip (alias rocm), vulkan, metal, best
+    #[arg(long)]
+    pub backend: Option<String>,
+    /// Fail when the device lacks an operation, instead of running it on the CPU
+    #[arg(long)]
+    pub strict_device: bool,
+    /// Let the CPU stand in for a device that was named and fails
+    #[arg(long, value_name = "DEVICE", value_parser = ["cpu"])]
+    pub fallback: Option<String>,
+    /// Force a fast path on or off (see `fast-paths`); may be repeated
+    #[arg(long, value_name = "NAME=on|off|auto")]
+    pub fast_path: Vec<String>,
+    /// Do not let the backend capture and replay its kernels as GPU graphs
+    #[arg(long)]
+    pub no_gpu_graphs: bool,
 }
 
 /// `--task ... --audio ...`: one flag for everything.
@@ -126,24 +189,15 @@ pub struct ModelArgs {
     /// Family of the model; found out from its files when absent
     #[arg(long)]
     pub family: Option<String>,
-    /// Where to run: auto, cpu, hip:1, cuda:0, vulkan, metal, rocm:pci=0000:c1:00.0
-    #[arg(long)]
-    pub device: Option<String>,
-    /// Kind of device, as in audio.cpp: cpu, cuda, hip (alias rocm), vulkan, metal, best
-    #[arg(long)]
-    pub backend: Option<String>,
+    /// Where to run
+    #[command(flatten)]
+    pub device: DeviceArgs,
     /// CPU threads [default: one for every physical core]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Type to keep weights in: native, f32, f16, bf16, q8_0, ...
     #[arg(long, value_name = "TYPE")]
     pub weight_type: Option<String>,
-    /// Fail when the device lacks an operation, instead of running it on the CPU
-    #[arg(long)]
-    pub strict_device: bool,
-    /// Let the CPU stand in for a device that was named and fails
-    #[arg(long, value_name = "DEVICE", value_parser = ["cpu"])]
-    pub fallback: Option<String>,
     /// Never use the network
     #[arg(long, env = "AUDIOCPP_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
     pub offline: bool,

@@ -9,7 +9,7 @@ use audiocpp::engine::{
 use serde::Serialize;
 
 use crate::{
-    args::{Check, ModelArgs},
+    args::{Check, DeviceArgs, ModelArgs},
     failure::{Failure, Outcome},
     model::Choice,
     progress::Progress,
@@ -62,8 +62,10 @@ pub fn run(args: &Check, registry: &Registry, cancel: &CancelToken) -> Outcome {
         ),
         None => {
             let on_cpu = ModelArgs {
-                device: Some("cpu".into()),
-                backend: None,
+                device: DeviceArgs {
+                    device: Some("cpu".into()),
+                    ..DeviceArgs::default()
+                },
                 ..args.model.clone()
             };
             (

@@ -4,9 +4,14 @@
 mod ancestor;
 mod args;
 mod check;
+mod device_trial;
+mod devices;
+mod doctor;
 mod failure;
+mod fast_paths;
 mod formats;
 mod inputs;
+mod launch;
 mod loaders;
 mod model;
 mod models;
@@ -15,7 +20,7 @@ mod progress;
 mod targets;
 mod transcribe;
 
-use std::{ffi::OsString, io::IsTerminal, process::ExitCode};
+use std::{ffi::OsString, io::IsTerminal, process::ExitCode, time::Duration};
 
 use audiocpp::engine::{CancelToken, Registry, Task};
 use clap::{
@@ -44,16 +49,20 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error, &registry),
     };
     log_to_stderr(cli.verbose);
+    if let Some(code) = launch::again_if_needed(&cli) {
+        return code;
+    }
     let outcome = stop_on_interrupt().and_then(|cancel| run(cli, &registry, &cancel));
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+    let code = match outcome {
+        Ok(()) => 0,
         Err(failure) => {
             if !failure.message.is_empty() {
                 eprintln!("error: {failure}");
             }
-            ExitCode::from(failure.code)
+            failure.code
         }
-    }
+    };
+    audiocpp::backend::launch::exit(code)
 }
 
 fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
@@ -75,6 +84,18 @@ fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
         }
         Some(Command::Models(command)) => models::run(&command, cancel),
         Some(Command::Check(args)) => check::run(&args, registry, cancel),
+        Some(Command::Devices { json }) => devices::run(json),
+        Some(Command::Doctor {
+            json,
+            bundle,
+            no_trial,
+            trial_limit,
+        }) => {
+            let limit = Duration::from_secs(trial_limit.into());
+            doctor::run(json, bundle, (!no_trial).then_some(limit))
+        }
+        Some(Command::FastPaths { device, json }) => fast_paths::run(&device, json),
+        Some(Command::DeviceTrial { device, load_only }) => device_trial::run(&device, load_only),
         None => transcribe::run(&flag_form(cli.flags, registry)?, registry, cancel),
     }
 }

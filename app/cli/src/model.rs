@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use audiocpp::backend::{BackendType, DeviceSpec, spec::DEVICE_VARIABLE};
 use audiocpp::engine::{
     Family, LoadOptions, Model, Options, Registry, RunContext, Scope, Task,
     package::{Catalogue, Entry, Located, PullOptions, Store, human_bytes, locate, pull},
@@ -75,12 +74,14 @@ impl<'a> Choice<'a> {
         let options = |pairs: &[String], scope| {
             Options::parse(pairs, info.name, info.options, scope).map_err(Failure::setup)
         };
+        let device = &args.device;
         let load = LoadOptions {
-            device: device(args)?,
+            device: device.spec()?.to_string(),
             threads: args.threads.map(usize::from),
             weight_type: args.weight_type.clone(),
-            strict_device: args.strict_device,
-            fallback_cpu: args.fallback.is_some(),
+            strict_device: device.strict_device,
+            fallback_cpu: device.fallback.is_some(),
+            fast_paths: device.fast_paths()?,
             options: options(&args.load_option, Scope::Load)?,
         };
         let session = options(&args.session_option, Scope::Session)?;
@@ -160,15 +161,4 @@ fn default_model<'a>(
             task.phrase()
         ))
     })
-}
-
-/// One device from `--device`, `--backend` and the environment.
-fn device(args: &ModelArgs) -> Outcome<String> {
-    let usage = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
-    let backend = args.backend.as_deref().map(str::parse).transpose();
-    let backend: Option<BackendType> = backend.map_err(|e| usage(&e))?;
-    let environment = std::env::var(DEVICE_VARIABLE).ok();
-    DeviceSpec::from_options(backend, args.device.as_deref(), environment.as_deref())
-        .map(|spec| spec.to_string())
-        .map_err(|e| usage(&e))
 }

@@ -15,6 +15,23 @@ pub mod blaslt;
 pub mod plugins;
 pub mod quantize;
 
+unsafe extern "C" {
+    fn _exit(code: core::ffi::c_int) -> !;
+}
+
+/// Ends the process at once, without the exit handlers of the libraries in it.
+///
+/// Vendors' runtimes have been seen to hang in theirs. Standard output and error are flushed
+/// first; anything else that matters must be done before.
+pub fn exit_now(code: u8) -> ! {
+    use std::io::Write;
+    // A stream that cannot be flushed has nobody at its other end.
+    let _ = std::io::stdout().flush();
+    let _ = std::io::stderr().flush();
+    // SAFETY: C's `_exit` takes any code and does not return.
+    unsafe { _exit(code.into()) }
+}
+
 /// Folder of the libraries and plugins that this build made; exists on the building machine only.
 pub const BUILD_LIB_DIR: &str = env!("GGML_BUILD_LIB_DIR");
 

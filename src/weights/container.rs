@@ -187,20 +187,25 @@ impl Source for Container {
 
 /// Bytes that the text stands for, or `None` if a code point is above U+00FF.
 fn latin1_len(text: &[u8]) -> Option<usize> {
-    let text = std::str::from_utf8(text).ok()?;
-    let mut n = 0;
-    for c in text.chars() {
-        u8::try_from(c).ok()?;
-        n += 1;
-    }
-    Some(n)
+    std::str::from_utf8(text).ok()?;
+    // U+0080 to U+00FF start with 0xC2 or 0xC3; a second byte is no character of its own.
+    let above = text.iter().any(|&b| b > 0xc3);
+    let continued = text.iter().filter(|&&b| b & 0xc0 == 0x80).count();
+    (!above).then(|| text.len() - continued)
 }
 
+/// Bytes that a text of code points up to U+00FF stands for.
 pub(super) fn latin1_bytes(text: &[u8]) -> Vec<u8> {
-    String::from_utf8_lossy(text)
-        .chars()
-        .map(|c| u8::try_from(c).unwrap_or(b'?'))
-        .collect()
+    let mut out = Vec::with_capacity(text.len());
+    let mut high = 0;
+    for &b in text {
+        match b {
+            0xc0.. => high = b << 6,
+            0x80.. => out.push(high | (b & 0x3f)),
+            _ => out.push(b),
+        }
+    }
+    out
 }
 
 /// f32 bytes of scaled whole numbers.

@@ -163,7 +163,7 @@ impl<'l> Weights<'l> {
         self.loader.source.find(&self.full(name)).is_some()
     }
 
-    /// A matrix in the type of the policy, or a vector in f32.
+    /// A tensor in the type of [`Policy::target`]: a vector in f32, a matrix as the policy says.
     ///
     /// # Errors
     /// [`Error::Missing`], [`Error::Shape`].
@@ -316,14 +316,7 @@ impl<'l> Weights<'l> {
             label.get_or_insert(full);
             found.push(Part::Stored(info));
         }
-        let vector = shape.iter().filter(|&&d| d != 1).count() < 2;
-        let dtype = if vector {
-            DType::F32
-        } else {
-            self.loader
-                .policy
-                .matrix(stored, shape.last().copied().unwrap_or(1))
-        };
+        let dtype = self.loader.policy.target(stored, shape);
         let label = label.unwrap_or_else(|| self.full("zeros"));
         self.loader
             .declare(&label, dtype, shape, Content::Stack(found, Rows::AsStored))

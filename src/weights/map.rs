@@ -33,3 +33,28 @@ fn map_file(file: &File) -> std::io::Result<memmap2::Mmap> {
     // no earlier check of the same bytes, so a change can give wrong numbers, not a bad access.
     unsafe { memmap2::Mmap::map(file) }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_lives_as_long_as_its_last_slice() {
+        let file = tempfile::Builder::new()
+            .suffix(".weights-map")
+            .tempfile()
+            .unwrap();
+        std::fs::write(file.path(), vec![7; 10_000]).unwrap();
+        let is_mapped = || {
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            maps.contains(file.path().to_str().unwrap())
+        };
+        let whole = map(file.path()).unwrap();
+        let slice = whole.slice(5_000..5_001);
+        drop(whole);
+        assert_eq!(slice[..], [7]);
+        assert!(is_mapped());
+        drop(slice);
+        assert!(!is_mapped());
+    }
+}

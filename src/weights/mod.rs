@@ -48,7 +48,7 @@ pub use dtype::{StoredType, element_count};
 pub use error::{Error, Result};
 pub use host::HostTensor;
 pub use loader::{LoadError, Loader, Weights};
-pub use policy::Policy;
+pub use policy::{LEAST_QUANTIZED, Policy};
 pub use value::Value;
 
 use std::{borrow::Cow, fmt, path::Path};

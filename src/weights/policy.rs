@@ -6,9 +6,9 @@ use std::{fmt, str::FromStr};
 
 /// The type that matrices are kept in; vectors (norms, biases) always become f32.
 ///
-/// The quantised policies apply to matrices whose rows are whole blocks; the others, and
-/// convolution kernels and look-up tables, stay f16. A model may pin the type of a tensor, which
-/// then holds under every policy.
+/// The quantised policies apply to matrices of [`LEAST_QUANTIZED`] values or more whose rows are
+/// whole blocks; the others, and convolution kernels and look-up tables, stay f16. A model may pin
+/// the type of a tensor, which then holds under every policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Policy {
     /// As the file has them, where ggml can compute with that; else f32.
@@ -25,6 +25,9 @@ pub enum Policy {
     /// 4.5 bits; rows that are no multiple of 256 values become q8_0 or f16.
     Q4K,
 }
+
+/// Smaller matrices save no memory worth their loss of precision.
+pub const LEAST_QUANTIZED: usize = 4096;
 
 impl Policy {
     /// Every policy with its name on the command line.
@@ -69,14 +72,17 @@ impl Policy {
         }
     }
 
-    /// The type of a tensor that the model sees as `shape`: [`matrix`](Self::matrix) for two
-    /// dimensions, f32 for one row or column, else [`plain`](Self::plain).
+    /// The type of a tensor that the model sees as `shape`: f32 for one row or column,
+    /// [`matrix`](Self::matrix) for two dimensions, [`plain`](Self::plain) for more; a file's own
+    /// quantised matrices keep their type whatever their size.
     pub fn target(self, stored: StoredType, shape: &[usize]) -> DType {
         if shape.iter().filter(|&&d| d != 1).count() < 2 {
             return DType::F32;
         }
         match shape {
-            [_, row] => self.matrix(stored, *row),
+            [rows, row] if self == Policy::Native || rows * row >= LEAST_QUANTIZED => {
+                self.matrix(stored, *row)
+            }
             _ => self.plain(stored),
         }
     }
@@ -122,6 +128,7 @@ mod tests {
         assert_eq!(Policy::Native.target(Q4_K, &[4, 2, 256]), DType::F16);
         assert_eq!(Policy::Q8_0.target(F32, &[64, 64]), DType::Q8_0);
         assert_eq!(Policy::Q8_0.target(F32, &[64, 65]), DType::F16);
+        assert_eq!(Policy::Q8_0.target(F32, &[32, 64]), DType::F16);
         assert_eq!(Policy::Q8_0.target(F32, &[1, 8192]), DType::F32);
         assert_eq!(Policy::Q4K.target(F32, &[64, 256]), DType::Q4_K);
         assert_eq!(Policy::Q4K.target(F32, &[64, 96]), DType::Q8_0);

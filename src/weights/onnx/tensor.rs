@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
             } else {
                 format!("{output}.{name}")
             };
-            let branch = format!("{value}/");
+            let branch = format!("{scope}{value}/");
             let attribute = self.attribute(attribute, &value, scope, &branch, is_constant)?;
             if let (true, Attribute::Tensor(tensor)) = (is_constant, &attribute) {
                 constants.push((output.clone(), tensor.clone()));

@@ -2,7 +2,7 @@
 
 use ggml_sys as sys;
 
-use super::{DType, Tensor};
+use super::{DType, Tensor, shape::Shape};
 
 /// How [`Tensor::attention`] is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,8 @@ impl<'g> Tensor<'g> {
     /// softmax(scale q kᵀ + mask) v.
     ///
     /// q `[batch, query, head, width]`, k and v `[batch, key, kv head, width]` (f32 or f16; heads
-    /// a multiple of kv heads), mask f16 `[query, key]` -> `[batch, query, head * width]`.
+    /// a multiple of kv heads), mask f16 `[query, key]` -> `[batch, query, head * width]`. Where the
+    /// mask leaves a query no key, the two kernels differ: zeros or NaN.
     pub fn attention(
         self,
         keys: Tensor<'g>,
@@ -29,9 +30,7 @@ impl<'g> Tensor<'g> {
         let [batch, query, heads, width] = self.dims();
         let [kb, key, kv_heads, kw] = keys.dims();
         let [vb, vk, vh, vw] = values.dims();
-        let masked = mask.is_none_or(|m| {
-            m.dtype() == DType::F16 && m.shape() == [query, key] && m.is_contiguous()
-        });
+        let masked = mask.is_none_or(|m| m.dtype() == DType::F16 && m.shape() == [query, key]);
         let fits = [kb, key, kv_heads] == [vb, vk, vh]
             && kb == batch
             && kw == width
@@ -39,6 +38,7 @@ impl<'g> Tensor<'g> {
             && self.dtype() == DType::F32
             && keys.dtype() == values.dtype()
             && matches!(keys.dtype(), DType::F32 | DType::F16)
+            && Shape::countable(&[batch, query, heads, vw].map(|n| n as i64))
             && masked;
         if !fits {
             return self.scope.mistake(
@@ -47,9 +47,7 @@ impl<'g> Tensor<'g> {
             );
         }
         // [batch, head, time, width]
-        let q = self.permute(&[0, 2, 1, 3]);
-        let k = keys.permute(&[0, 2, 1, 3]);
-        let v = values.permute(&[0, 2, 1, 3]);
+        let [q, k, v] = [self, keys, values].map(|t| t.packed_rows().permute(&[0, 2, 1, 3]));
         if kernel == Kernel::Plain {
             let weights = q.matmul_t(k).softmax(scale, mask); // [batch, head, query, key]
             let mixed = weights.matmul_t(v.transpose().contiguous()); // [batch, head, query, width]
@@ -57,10 +55,9 @@ impl<'g> Tensor<'g> {
                 .permute(&[0, 2, 1, 3])
                 .reshape(&[batch, query, heads * vw]);
         }
-        let mask = mask.map_or(std::ptr::null_mut(), |m| m.ptr.as_ptr());
+        let mask = mask.map_or(std::ptr::null_mut(), |m| m.contiguous().ptr.as_ptr());
         let exact = self.scope.exact();
-        // SAFETY: all extents and types were checked above; rows of q, k, v are packed because
-        // permuting left the last axis alone.
+        // SAFETY: all extents and types were checked above; rows of q, k, v are packed.
         let mixed = self.scope.emit(4, |ctx| unsafe {
             let (q, k, v) = (q.ptr.as_ptr(), k.ptr.as_ptr(), v.ptr.as_ptr());
             let out = sys::ggml_flash_attn_ext(ctx, q, k, v, mask, scale, 0.0, 0.0);

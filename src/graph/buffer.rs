@@ -2,13 +2,13 @@
 
 use std::{
     ffi::CString,
-    ptr::NonNull,
+    ptr::{self, NonNull},
     sync::{Arc, OnceLock},
 };
 
 use ggml_sys as sys;
 
-use super::{DType, Device, Element, GraphError, device::Opened, shape::Shape};
+use super::{DType, Device, Element, GraphError, device::Opened, guard::MAX_BYTES, shape::Shape};
 
 /// Device memory that holds a set of [`DeviceTensor`]s; freed with the last of them.
 #[derive(Clone)]
@@ -21,6 +21,11 @@ impl Buffer {
         self.0.memory.get().map_or(0, |memory| unsafe {
             sys::ggml_backend_buffer_get_size(memory.as_ptr())
         })
+    }
+
+    /// Whether both are the same memory.
+    pub(super) fn is(&self, other: &Buffer) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -89,7 +94,7 @@ impl BufferBuilder {
         let params = sys::ggml_init_params {
             // SAFETY: returns a constant.
             mem_size: (capacity + 1) * unsafe { sys::ggml_tensor_overhead() },
-            mem_buffer: std::ptr::null_mut(),
+            mem_buffer: ptr::null_mut(),
             no_alloc: true,
         };
         // SAFETY: a context without memory of its own for tensor data; it returns null only for
@@ -152,9 +157,12 @@ impl BufferBuilder {
                 extents.rank().max(1) as i32,
                 extents.ggml().as_ptr(),
             );
-            if let Ok(text) = CString::new(name) {
-                sys::ggml_set_name(tensor, text.as_ptr());
-            }
+            // ggml names nameless leaves while it plans a graph; this one may be in two at once.
+            let text = match CString::new(name) {
+                Ok(text) if !name.is_empty() => text,
+                _ => c"stored".to_owned(),
+            };
+            sys::ggml_set_name(tensor, text.as_ptr());
             NonNull::new(tensor).expect("ggml_new_tensor aborts rather than return null")
         };
         self.declared += 1;
@@ -180,9 +188,12 @@ impl BufferBuilder {
             return Ok(Buffer(self.memory.clone()));
         }
         let busy = device.lock();
-        // SAFETY: the context holds unallocated tensors only; `main` is alive.
-        let memory = unsafe {
-            sys::ggml_backend_alloc_ctx_tensors(self.memory.context.as_ptr(), device.main.as_ptr())
+        let memory = if self.bytes > MAX_BYTES {
+            ptr::null_mut()
+        } else {
+            let context = self.memory.context.as_ptr();
+            // SAFETY: the context holds unallocated tensors only; `main` is alive.
+            unsafe { sys::ggml_backend_alloc_ctx_tensors(context, device.main.as_ptr()) }
         };
         let Some(memory) = NonNull::new(memory) else {
             return Err(GraphError::OutOfMemory {
@@ -245,6 +256,11 @@ impl DeviceTensor {
 
     pub(super) fn rank(&self) -> usize {
         self.shape.rank()
+    }
+
+    /// Whether it was stored through this device (or a clone of it).
+    pub(super) fn on(&self, device: &Device) -> bool {
+        Arc::ptr_eq(&self.memory.device, &device.0)
     }
 
     /// Overwrites the whole tensor.

@@ -2,7 +2,7 @@
 
 use ggml_sys as sys;
 
-use super::{DType, DeviceTensor, Tensor};
+use super::{DType, DeviceTensor, Tensor, shape::Shape};
 
 /// Geometry of a convolution along time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +30,15 @@ impl Conv1d {
 
     /// Output steps for `time` input steps, if the padded input is at least one kernel long.
     pub fn output_len(&self, time: usize) -> Option<usize> {
-        let reach = self.dilation * (self.kernel.checked_sub(1)?) + 1;
-        let padded = time + self.padding.0 + self.padding.1;
-        (self.stride > 0).then_some(())?;
-        Some(padded.checked_sub(reach)? / self.stride + 1)
+        let gaps = self.kernel.checked_sub(1)?;
+        let reach = self.dilation.checked_mul(gaps)?.checked_add(1)?;
+        let padded = time
+            .checked_add(self.padding.0)?
+            .checked_add(self.padding.1)?;
+        padded
+            .checked_sub(reach)?
+            .checked_div(self.stride)?
+            .checked_add(1)
     }
 }
 
@@ -49,8 +54,9 @@ impl<'g> Tensor<'g> {
         shape: Conv1d,
     ) -> Tensor<'g> {
         let [_, time, channels] = self.dims();
-        let fits = weight.shape().len() == 2 && weight.shape()[1] == shape.kernel * channels;
-        if !fits || shape.output_len(time).is_none_or(|n| n == 0) {
+        let reach = shape.kernel.checked_mul(channels);
+        let fits = weight.shape().len() == 2 && Some(weight.shape()[1]) == reach;
+        if !fits || shape.output_len(time).is_none() || self.dtype() != DType::F32 {
             return self
                 .scope
                 .mistake("conv1d", format!("{self:?} by {weight:?}, {shape:?}"));
@@ -87,6 +93,13 @@ impl<'g> Tensor<'g> {
         let x = self.contiguous();
         let nb = x.nb();
         let step = nb[1];
+        let all = [batch, steps, shape.kernel, channels].map(|n| n as i64);
+        if !Shape::countable(&all) {
+            return self.scope.mistake("unfold", format!("{self:?}, {shape:?}"));
+        }
+        // A step beyond the whole input is one that is never taken.
+        let [stride, dilation] =
+            [shape.stride, shape.dilation].map(|n| step.saturating_mul(n).min(nb[3]));
         if shape.dilation == 1 {
             let ne = [
                 (shape.kernel * channels) as i64,
@@ -94,7 +107,7 @@ impl<'g> Tensor<'g> {
                 batch as i64,
                 1,
             ];
-            return x.strided(3, ne, [shape.stride * step, nb[2], nb[2] * batch]);
+            return x.strided(3, ne, [stride, nb[2], nb[3]]);
         }
         let ne = [
             channels as i64,
@@ -102,7 +115,7 @@ impl<'g> Tensor<'g> {
             steps as i64,
             batch as i64,
         ];
-        x.strided(4, ne, [shape.dilation * step, shape.stride * step, nb[2]])
+        x.strided(4, ne, [dilation, stride, nb[2]])
             .contiguous()
             .reshape(&[batch, steps, shape.kernel * channels])
     }
@@ -154,10 +167,16 @@ impl<'g> Tensor<'g> {
     ) -> Tensor<'g> {
         let [time, channels] = self.dims();
         let kernel = weight.shape().first().map_or(0, |&rows| rows / out.max(1));
+        let long = (time - 1)
+            .checked_mul(stride)
+            .and_then(|n| n.checked_add(kernel));
+        let left = long.and_then(|n| n.checked_sub(crop.checked_mul(2)?));
+        let small = [stride, out, crop].iter().all(|&n| n <= i32::MAX as usize);
         let fits = weight.shape() == [kernel * out, channels]
             && kernel > 0
             && stride > 0
-            && (time - 1) * stride + kernel > 2 * crop;
+            && small
+            && left.is_some_and(|n| n > 0 && Shape::countable(&[n as i64, out as i64]));
         if !fits {
             return self.scope.mistake(
                 "conv_transpose1d",

@@ -93,6 +93,37 @@ impl DType {
     pub fn is_quantized(self) -> bool {
         self.block_len() > 1
     }
+
+    /// The floats that element-wise operators take.
+    pub(super) fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F16 | DType::BF16)
+    }
+
+    /// Whether ggml has code to turn it into f32; `Q8_1` is a format of its products only.
+    pub(super) fn reads_as_f32(self) -> bool {
+        self.is_float() || (self.is_quantized() && self != DType::Q8_1)
+    }
+
+    /// Whether ggml has code to make it from f32 while a graph runs; the finest formats need
+    /// tables that only offline conversion has.
+    pub(super) fn writes_from_f32(self) -> bool {
+        let offline = matches!(
+            self,
+            DType::IQ1_S
+                | DType::IQ1_M
+                | DType::IQ2_XXS
+                | DType::IQ2_XS
+                | DType::IQ2_S
+                | DType::IQ3_XXS
+                | DType::IQ3_S
+        );
+        self.is_float() || (self.is_quantized() && !offline)
+    }
+
+    /// Whether it is the type of some [`Element`].
+    pub(super) fn is_element(self) -> bool {
+        self.is_float() || matches!(self, DType::I32 | DType::I64)
+    }
 }
 
 impl std::fmt::Display for DType {

@@ -24,6 +24,16 @@ pub enum GraphError {
         /// ggml's names of the operators, comma-separated.
         ops: String,
     },
+    /// An operator that must run where its target lies, and the device there lacks it.
+    #[error("{device} cannot write into `{tensor}` ({op}); choose another device or storage type")]
+    MissingWrite {
+        /// The device's name.
+        device: String,
+        /// The stored tensor.
+        tensor: String,
+        /// ggml's name of the operator.
+        op: String,
+    },
     /// An allocation on the device failed.
     #[error(
         "out of memory on {device}: {what} needs {mib} MiB; \
@@ -74,6 +84,9 @@ pub enum GraphError {
         /// The reason.
         problem: String,
     },
+    /// The description of a graph names no output and stores nothing.
+    #[error("the graph has no output and stores nothing")]
+    NoResult,
     /// The model describes a graph beyond any sensible size.
     #[error("the graph has more than {0} operators")]
     TooManyNodes(usize),

@@ -33,6 +33,7 @@ mod conv;
 mod device;
 mod dtype;
 mod error;
+mod guard;
 mod ops;
 mod run;
 mod scope;

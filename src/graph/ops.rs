@@ -4,7 +4,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use ggml_sys as sys;
 
-use super::{DType, DeviceTensor, Scope, Tensor};
+use super::{DType, DeviceTensor, Scope, Tensor, shape::Shape};
 
 type Binary = unsafe extern "C" fn(
     *mut sys::ggml_context,
@@ -13,11 +13,15 @@ type Binary = unsafe extern "C" fn(
 ) -> *mut sys::ggml_tensor;
 
 fn binary<'g>(op: &'static str, a: Tensor<'g>, b: Tensor<'g>, make: Binary) -> Tensor<'g> {
-    let float = |t: Tensor| matches!(t.dtype(), DType::F32 | DType::F16 | DType::BF16);
-    if !a.extents().takes(&b.extents()) || !float(a) || !float(b) {
+    if !a.extents().takes(&b.extents()) || !a.dtype().is_float() || !b.dtype().is_float() {
         return a.scope.mistake(op, format!("{a:?} and {b:?}"));
     }
-    // SAFETY: float types, and `b` broadcasts to `a`.
+    let (a, b) = match a.dtype() == b.dtype() {
+        true => (a, b),
+        false => (a.cast(DType::F32), b.cast(DType::F32)),
+    };
+    let (a, b) = (a.packed_rows(), b.packed_rows());
+    // SAFETY: the same float type with packed rows, and `b` broadcasts to `a`.
     a.scope.emit(a.rank(), |ctx| unsafe {
         make(ctx, a.ptr.as_ptr(), b.ptr.as_ptr())
     })
@@ -205,23 +209,22 @@ impl<'g> Tensor<'g> {
         })
     }
 
-    /// Softmax over the last axis of `scale` x, plus `mask` `[.., query, key]` where given.
+    /// Softmax over the last axis of `scale` x, plus `mask` `[.., query, key]` (f16 or f32) where
+    /// given. A row that the mask takes away wholly becomes NaN.
     pub fn softmax(self, scale: f32, mask: Option<Tensor<'g>>) -> Tensor<'g> {
-        let x = self.contiguous();
-        if let Some(m) = mask {
-            let (a, b) = (self.ne(), m.ne());
-            let fits = b[0] == a[0] && b[1] == a[1] && a[2] % b[2] == 0 && a[3] % b[3] == 0;
-            if !fits || !matches!(m.dtype(), DType::F16 | DType::F32) || !m.is_contiguous() {
-                return self
-                    .scope
-                    .mistake("softmax", format!("{self:?} with mask {m:?}"));
-            }
+        let a = self.ne();
+        let fits = mask.is_none_or(|m| {
+            let b = m.ne();
+            let spread = b[0] == a[0] && b[1] == a[1] && a[2] % b[2] == 0 && a[3] % b[3] == 0;
+            spread && matches!(m.dtype(), DType::F16 | DType::F32)
+        });
+        if !fits || self.dtype() != DType::F32 {
+            return self.scope.mistake(
+                "softmax",
+                format!("f32 wanted; {self:?} with mask {mask:?}"),
+            );
         }
-        if self.dtype() != DType::F32 {
-            return self
-                .scope
-                .mistake("softmax", format!("takes f32, found {self:?}"));
-        }
+        let (x, mask) = (self.contiguous(), mask.map(Tensor::contiguous));
         let mask = mask.map_or(std::ptr::null_mut(), |m| m.ptr.as_ptr());
         // SAFETY: packed f32, and a mask that ggml accepts.
         self.scope.emit(self.rank(), |ctx| unsafe {
@@ -291,18 +294,31 @@ impl<'g> Tensor<'g> {
             .reshape(&shape)
     }
 
-    /// Position of the largest value of each row of a matrix `[rows, n]` -> i32 `[rows]`.
+    /// Position of the largest value of each row of a matrix `[rows, n]` -> i32 `[rows]`; of equal
+    /// values, any. A row without a number gives some position of the row.
     pub fn argmax(self) -> Tensor<'g> {
-        let rows = self.extents();
-        if rows.rank() != 2 || self.dtype() != DType::F32 {
+        // Positions up to here are exact in f32.
+        const MOST: usize = 1 << 24;
+        let n = self.extents().as_slice().last().copied().unwrap_or(0);
+        if self.rank() != 2 || self.dtype() != DType::F32 || n > MOST {
             return self
                 .scope
                 .mistake("argmax", format!("takes f32 [rows, n], found {self:?}"));
         }
         let x = self.contiguous();
         // SAFETY: a packed f32 matrix.
-        self.scope
-            .emit(1, |ctx| unsafe { sys::ggml_argmax(ctx, x.ptr.as_ptr()) })
+        let found = self
+            .scope
+            .emit(1, |ctx| unsafe { sys::ggml_argmax(ctx, x.ptr.as_ptr()) });
+        let found = if self.scope.device().is_cpu() {
+            found
+        } else {
+            // GPU kernels return -1 for a row of NaN.
+            let inside = found.convert(DType::F32).clamp(0.0, (n - 1) as f32);
+            inside.convert(DType::I32)
+        };
+        self.scope.ranges.borrow_mut().insert(found.ptr, n);
+        found
     }
 
     /// The product with a transposed matrix: `[.., m, k]` and `[.., n, k]` -> `[.., m, n]`. The
@@ -315,25 +331,17 @@ impl<'g> Tensor<'g> {
             && a[2] % b[2] == 0
             && a[3] % b[3] == 0
             && self.dtype() == DType::F32
-            && !matches!(
-                other.dtype(),
-                DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F64
-            );
+            && other.dtype().reads_as_f32()
+            && Shape::countable(&[b[1], a[1], a[2], a[3]]);
         if !fits {
             return self
                 .scope
                 .mistake("matmul_t", format!("{self:?} and {other:?}"));
         }
-        let step = |t: Tensor| t.nb()[0] == t.dtype().block_bytes();
-        let x = if step(self) { self } else { self.contiguous() };
-        // ggml refuses a transposed left side; rows must be packed and ascending.
-        let w = if step(other) && other.nb()[0] <= other.nb()[1] {
-            other
-        } else {
-            other.contiguous()
-        };
+        let (x, w) = (self.packed_rows(), other.packed_rows());
         let exact = self.scope.exact();
-        // SAFETY: inner extents agree, leading ones broadcast, rows are packed.
+        // SAFETY: inner extents agree, leading ones broadcast, rows are packed, so none of the
+        // sides is transposed.
         self.scope.emit(self.rank().max(2), |ctx| unsafe {
             let product = sys::ggml_mul_mat(ctx, w.ptr.as_ptr(), x.ptr.as_ptr());
             if exact {
@@ -356,23 +364,38 @@ impl<'g> Tensor<'g> {
                 .scope
                 .mistake("linear", format!("weight {weight:?} is no matrix"));
         }
-        let y = self.matmul_t(self.scope.stored(weight));
+        let weight = self.scope.stored(weight);
+        let y = match self.rank() {
+            1 => self
+                .reshape(&[1, self.dim(0)])
+                .matmul_t(weight)
+                .reshape(&[weight.dim(0)]),
+            _ => self.matmul_t(weight),
+        };
         match bias {
             Some(bias) => y + bias,
             None => y,
         }
     }
 
-    /// Rows of a table `[rows, width]` at the positions in this i32 `[n]` -> f32 `[n, width]`.
+    /// Rows of a table `[rows, width]` at the positions in this i32 `[n]` -> f32 `[n, width]`. The
+    /// positions come from an input, which is checked when it is written, or from
+    /// [`argmax`](Self::argmax).
     pub fn look_up(self, table: Tensor<'g>) -> Tensor<'g> {
-        if self.dtype() != DType::I32 || self.rank() != 1 || table.rank() != 2 {
+        let (i, t) = (self.ne(), table.ne());
+        let shapes = self.rank() == 1 && table.rank() == 2 && Shape::countable(&[t[0], i[0]]);
+        if self.dtype() != DType::I32 || !shapes || !table.dtype().reads_as_f32() {
             return self
                 .scope
                 .mistake("look_up", format!("{self:?} in {table:?}"));
         }
-        // SAFETY: an i32 vector of positions into a matrix.
+        if !self.scope.index("look_up", self, t[1] as usize) {
+            return self.scope.placeholder(2);
+        }
+        let (at, table) = (self.contiguous(), table.packed_rows());
+        // SAFETY: an i32 vector of positions into a matrix with packed rows.
         self.scope.emit(2, |ctx| unsafe {
-            sys::ggml_get_rows(ctx, table.ptr.as_ptr(), self.ptr.as_ptr())
+            sys::ggml_get_rows(ctx, table.ptr.as_ptr(), at.ptr.as_ptr())
         })
     }
 

@@ -4,9 +4,11 @@ use std::{ptr::NonNull, sync::Arc};
 
 use ggml_sys as sys;
 
-use super::{DType, Device, Element, GraphError, Scope, Tensor, device::Opened, scope::Port};
+use super::{
+    DType, Device, Element, GraphError, Scope, Tensor, device::Opened, guard, scope::Port,
+};
 
-/// Descriptions that a first attempt has room for; doubled until the graph fits.
+/// Descriptions that a first attempt has room for; more until the graph fits.
 const FIRST_CAPACITY: usize = 1024;
 const MAX_CAPACITY: usize = 1 << 18;
 
@@ -17,6 +19,8 @@ pub struct Graph {
     device: Arc<Opened>,
     /// For each input, whether it was written since the last run.
     written: Vec<bool>,
+    /// Whether the outputs hold a result.
+    ran: bool,
     on_cpu: Vec<String>,
 }
 
@@ -31,7 +35,8 @@ impl Graph {
     /// of its own. Products are computed in the device's fast mode; see [`Graph::build_exact`].
     ///
     /// # Errors
-    /// The first mistake of the description, [`GraphError::MissingOp`] on a strict device,
+    /// The first mistake of the description; [`GraphError::NoResult`] if it computes nothing;
+    /// [`GraphError::MissingOp`] on a strict device; [`GraphError::MissingWrite`];
     /// [`GraphError::OutOfMemory`].
     pub fn build<F>(device: &Device, describe: F) -> Result<Graph, GraphError>
     where
@@ -57,7 +62,7 @@ impl Graph {
     {
         let mut capacity = FIRST_CAPACITY;
         loop {
-            let scope = Scope::new(capacity, exact);
+            let scope = Scope::new(device, capacity, exact);
             let described = describe(&scope);
             if scope.overflow.get() {
                 capacity *= 4;
@@ -77,7 +82,11 @@ impl Graph {
 
     fn allocate(device: &Device, scope: Scope, capacity: usize) -> Result<Graph, GraphError> {
         let opened = device.0.clone();
-        let on_cpu = unsupported(&opened, &scope);
+        // SAFETY: the graph is complete and alive.
+        if unsafe { sys::ggml_graph_n_nodes(scope.graph.as_ptr()) } == 0 {
+            return Err(GraphError::NoResult);
+        }
+        let on_cpu = unsupported(&opened, &scope)?;
         if !on_cpu.is_empty() {
             if opened.strict {
                 return Err(GraphError::MissingOp {
@@ -109,6 +118,7 @@ impl Graph {
             scope,
             device: opened.clone(),
             written,
+            ran: false,
             on_cpu,
         };
         // SAFETY: a fresh scheduler and a complete graph.
@@ -129,8 +139,8 @@ impl Graph {
     /// Sets an input for the next run.
     ///
     /// # Errors
-    /// [`GraphError::Tensor`] if there is no such input or the count differs;
-    /// [`GraphError::Type`] if `T` is not its type.
+    /// [`GraphError::Tensor`] if there is no such input, the count differs, or a row number lies
+    /// outside the rows it selects from; [`GraphError::Type`] if `T` is not its type.
     pub fn write<T: Element>(&mut self, name: &str, values: &[T]) -> Result<(), GraphError> {
         let inputs = self.scope.inputs.borrow();
         let (index, port) = find(&inputs, name, "input")?;
@@ -146,6 +156,12 @@ impl Graph {
                     port.shape.count(),
                     port.shape
                 ),
+            });
+        }
+        if let Some(index) = outside(values, port.limit.get()) {
+            return Err(GraphError::Tensor {
+                name: name.to_owned(),
+                problem: format!("row {index} of {}", port.limit.get()),
             });
         }
         let bytes: &[u8] = bytemuck::cast_slice(values);
@@ -173,7 +189,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`GraphError::Tensor`] if an input was not written since the last run,
-    /// [`GraphError::Cancelled`], [`GraphError::Compute`].
+    /// [`GraphError::Cancelled`], [`GraphError::OutOfMemory`], [`GraphError::Compute`].
     pub fn compute(&mut self) -> Result<(), GraphError> {
         if let Some(missing) = self.written.iter().position(|done| !done) {
             return Err(GraphError::Tensor {
@@ -185,6 +201,7 @@ impl Graph {
             return Err(GraphError::Cancelled);
         }
         self.written.fill(false);
+        self.ran = false;
         let _busy = self.device.lock();
         // SAFETY: allocated by `allocate`; the lock is held.
         let status = unsafe {
@@ -194,8 +211,16 @@ impl Graph {
             )
         };
         match status {
-            sys::GGML_STATUS_SUCCESS => Ok(()),
+            sys::GGML_STATUS_SUCCESS => {
+                self.ran = true;
+                Ok(())
+            }
             sys::GGML_STATUS_ABORTED => Err(GraphError::Cancelled),
+            sys::GGML_STATUS_ALLOC_FAILED => Err(GraphError::OutOfMemory {
+                device: self.device.name().to_owned(),
+                what: "the working memory of a graph".into(),
+                mib: 0,
+            }),
             status => Err(GraphError::Compute {
                 device: self.device.name().to_owned(),
                 status,
@@ -206,8 +231,8 @@ impl Graph {
     /// An output of the last run.
     ///
     /// # Errors
-    /// [`GraphError::Tensor`] if there is no such output, [`GraphError::Type`] if `T` is not its
-    /// type.
+    /// [`GraphError::Tensor`] if there is no such output or no run succeeded yet,
+    /// [`GraphError::Type`] if `T` is not its type.
     pub fn read<T: Element>(&self, name: &str) -> Result<Vec<T>, GraphError> {
         let outputs = self.scope.outputs.borrow();
         let (_, port) = find(&outputs, name, "output")?;
@@ -239,6 +264,12 @@ impl Graph {
                     port.shape.count(),
                     port.shape
                 ),
+            });
+        }
+        if !self.ran {
+            return Err(GraphError::Tensor {
+                name: port.name.clone(),
+                problem: "read before a run succeeded".into(),
             });
         }
         let _busy = self.device.lock();
@@ -317,26 +348,56 @@ fn mistyped(port: &Port, wanted: DType) -> GraphError {
     }
 }
 
-/// ggml's names of the operators in the graph that the device says it cannot run.
-fn unsupported(opened: &Opened, scope: &Scope) -> Vec<String> {
-    if opened.main == opened.cpu {
-        return Vec::new();
+/// The first row number that is not below `limit`, where the values are integers.
+fn outside<T: Element>(values: &[T], limit: usize) -> Option<i64> {
+    if limit == usize::MAX {
+        return None;
     }
+    let bad = |v: &i64| usize::try_from(*v).map_or(true, |v| v >= limit);
+    match T::DTYPE {
+        DType::I32 => {
+            let values: &[i32] = bytemuck::cast_slice(values);
+            values.iter().map(|&v| v.into()).find(bad)
+        }
+        DType::I64 => bytemuck::cast_slice(values).iter().copied().find(bad),
+        _ => None,
+    }
+}
+
+/// ggml's names of the operators in the graph that the device says it cannot run and the CPU can.
+fn unsupported(opened: &Opened, scope: &Scope) -> Result<Vec<String>, GraphError> {
     let mut names = Vec::new();
     // SAFETY: the graph is complete and alive; `supports_op` only looks at the node.
     unsafe {
         for i in 0..sys::ggml_graph_n_nodes(scope.graph.as_ptr()) {
             let node = sys::ggml_graph_node(scope.graph.as_ptr(), i);
-            if !sys::ggml_backend_dev_supports_op(opened.device(), node) {
-                let name = std::ffi::CStr::from_ptr(sys::ggml_op_desc(node));
-                let name = name.to_string_lossy().into_owned();
-                if !names.contains(&name) {
-                    names.push(name);
-                }
+            if sys::ggml_backend_dev_supports_op(opened.device(), node) {
+                continue;
+            }
+            let node = NonNull::new(node).expect("the index is below the count");
+            let name = guard::op_name(node).to_owned();
+            let target = guard::root(node).as_ptr();
+            if !(*target).buffer.is_null() {
+                let tensor = std::ffi::CStr::from_ptr((*target).name.as_ptr());
+                return Err(GraphError::MissingWrite {
+                    device: opened.name().to_owned(),
+                    tensor: tensor.to_string_lossy().into_owned(),
+                    op: name,
+                });
+            }
+            let cpu = sys::ggml_backend_get_device(opened.cpu.as_ptr());
+            if opened.main == opened.cpu || !sys::ggml_backend_dev_supports_op(cpu, node.as_ptr()) {
+                return Err(GraphError::MissingOp {
+                    device: opened.name().to_owned(),
+                    ops: name,
+                });
+            }
+            if !names.contains(&name) {
+                names.push(name);
             }
         }
     }
-    names
+    Ok(names)
 }
 
 fn warn_once(opened: &Opened, names: &[String]) {

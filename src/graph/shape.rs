@@ -28,6 +28,12 @@ impl Shape {
         })
     }
 
+    /// Whether ggml can count the elements of these extents (none of them zero).
+    pub(crate) fn countable(extents: &[i64]) -> bool {
+        let all: Option<Vec<usize>> = extents.iter().map(|&e| e.try_into().ok()).collect();
+        all.is_some_and(|all| Shape::new(&all).is_some())
+    }
+
     /// From ggml's reversed extents.
     pub(crate) fn from_ggml(ne: &[i64; 4], rank: usize) -> Shape {
         let mut extents = [1; 4];
@@ -95,6 +101,9 @@ mod tests {
         assert!(Shape::new(&[1, 1, 1, 1, 1]).is_none());
         assert!(Shape::new(&[3, 0]).is_none());
         assert!(Shape::new(&[usize::MAX, 2]).is_none());
+        assert!(Shape::countable(&[1 << 20, 1 << 20, 1 << 10]));
+        assert!(!Shape::countable(&[1 << 31, 1 << 31]));
+        assert!(!Shape::countable(&[3, -1]));
     }
 
     #[test]

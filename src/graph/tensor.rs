@@ -76,9 +76,13 @@ impl<'g> Tensor<'g> {
         unsafe { (*self.ptr.as_ptr()).nb }
     }
 
+    /// Whether the values lie densely in the order of the axes. ggml's own test leaves the step of
+    /// an axis of extent one open, yet its operators demand the right one.
     pub(super) fn is_contiguous(self) -> bool {
-        // SAFETY: as in `dtype`.
-        unsafe { sys::ggml_is_contiguous(self.ptr.as_ptr()) }
+        let (ne, nb) = (self.ne(), self.nb());
+        let row = self.dtype().row_bytes(ne[0] as usize).unwrap_or(0);
+        let packed = [row, row * ne[1] as usize, row * (ne[1] * ne[2]) as usize];
+        nb[0] == self.dtype().block_bytes() && nb[1..] == packed
     }
 
     pub(super) fn unary(
@@ -99,31 +103,41 @@ impl<'g> Tensor<'g> {
         if self.is_contiguous() {
             return self;
         }
-        self.unary(sys::ggml_cont)
-    }
-
-    /// The same values with each row packed, as some operators want.
-    pub(super) fn contiguous_rows(self) -> Tensor<'g> {
         // SAFETY: as in `dtype`.
-        if unsafe { sys::ggml_is_contiguous_rows(self.ptr.as_ptr()) } {
-            return self;
+        if unsafe { sys::ggml_is_contiguous(self.ptr.as_ptr()) } {
+            return self.reshaped(self.extents());
         }
         self.unary(sys::ggml_cont)
     }
 
+    /// The same values with each row packed, as some operators want.
+    pub(super) fn packed_rows(self) -> Tensor<'g> {
+        match self.nb()[0] == self.dtype().block_bytes() {
+            true => self,
+            false => self.contiguous(),
+        }
+    }
+
     /// The same values under another shape with as many elements.
     pub fn reshape(self, shape: &[usize]) -> Tensor<'g> {
-        let wanted = Shape::new(shape).filter(|s| s.count() == self.extents().count());
-        let Some(wanted) = wanted else {
-            return self
+        let wanted = Shape::new(shape).filter(|s| {
+            let row = s.ggml()[0] as usize;
+            s.count() == self.extents().count() && row.is_multiple_of(self.dtype().block_len())
+        });
+        match wanted {
+            Some(wanted) => self.contiguous().reshaped(wanted),
+            None => self
                 .scope
-                .mistake("reshape", format!("{} to {shape:?}", self.extents()));
-        };
+                .mistake("reshape", format!("{self:?} to {shape:?}")),
+        }
+    }
+
+    /// Another shape over packed values.
+    fn reshaped(self, wanted: Shape) -> Tensor<'g> {
         let ne = wanted.ggml();
-        let packed = self.contiguous();
-        // SAFETY: packed, and the element counts agree.
+        // SAFETY: packed as ggml understands it, and the element counts agree.
         self.scope.emit(wanted.rank(), |ctx| unsafe {
-            sys::ggml_reshape_4d(ctx, packed.ptr.as_ptr(), ne[0], ne[1], ne[2], ne[3])
+            sys::ggml_reshape_4d(ctx, self.ptr.as_ptr(), ne[0], ne[1], ne[2], ne[3])
         })
     }
 
@@ -135,10 +149,12 @@ impl<'g> Tensor<'g> {
             && order
                 .iter()
                 .all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
-        if !valid {
+        // Blocks lie along the last axis, which therefore stays the last.
+        let whole = !self.dtype().is_quantized() || order.last() == Some(&(rank - 1));
+        if !valid || !whole {
             return self
                 .scope
-                .mistake("permute", format!("{} by {order:?}", self.extents()));
+                .mistake("permute", format!("{self:?} by {order:?}"));
         }
         // ggml wants, for each of its source axes, where that axis goes.
         let mut to = [0, 1, 2, 3];
@@ -179,18 +195,20 @@ impl<'g> Tensor<'g> {
                 format!("{start}..{start}+{len} of axis {axis} in {extents}"),
             );
         };
-        if self.dtype().is_quantized() {
-            return self
-                .scope
-                .mistake("slice", format!("{} is packed in blocks", self.dtype()));
-        }
         let g = self.rank() - 1 - axis;
+        if g == 0 && self.dtype().is_quantized() {
+            return self.scope.mistake(
+                "slice",
+                format!("the last axis of {self:?} is packed in blocks"),
+            );
+        }
         let (mut ne, nb) = (self.ne(), self.nb());
         ne[g] = len as i64;
         let offset = start * nb[g];
-        // SAFETY: the range was checked against the extent, so the view stays inside the tensor.
+        // SAFETY: the range was checked against the extent, so the view stays inside the tensor;
+        // ggml gives every view packed rows, which ours may not have.
         self.scope.emit(self.rank(), |ctx| unsafe {
-            sys::ggml_view_4d(
+            let view = sys::ggml_view_4d(
                 ctx,
                 self.ptr.as_ptr(),
                 ne[0],
@@ -201,7 +219,9 @@ impl<'g> Tensor<'g> {
                 nb[2],
                 nb[3],
                 offset,
-            )
+            );
+            (*view).nb[0] = nb[0];
+            view
         })
     }
 
@@ -241,7 +261,7 @@ impl<'g> Tensor<'g> {
             self.scope
                 .mistake("split", format!("axis {axis} of {} in {N}", self.extents()));
         }
-        let each = (extent / N).max(1);
+        let each = (extent / N.max(1)).max(1);
         std::array::from_fn(|i| self.slice(axis, i * each, each))
     }
 
@@ -249,9 +269,13 @@ impl<'g> Tensor<'g> {
     pub fn concat(self, other: Tensor<'g>, axis: isize) -> Tensor<'g> {
         let (a, b) = (self.extents(), other.extents());
         let fits = axis_of(axis, a.rank()).filter(|&axis| {
+            let mut joined = a.ggml();
+            joined[a.rank() - 1 - axis] += b.ggml()[a.rank() - 1 - axis];
             a.rank() == b.rank()
                 && self.dtype() == other.dtype()
+                && self.dtype().is_element()
                 && (0..a.rank()).all(|i| i == axis || a.as_slice()[i] == b.as_slice()[i])
+                && Shape::countable(&joined)
         });
         let Some(axis) = fits else {
             return self.scope.mistake(
@@ -265,7 +289,7 @@ impl<'g> Tensor<'g> {
         };
         let dim = (a.rank() - 1 - axis) as i32;
         let (a, b) = (self.contiguous(), other.contiguous());
-        // SAFETY: types and all other extents agree.
+        // SAFETY: types and all other extents agree; plain types that ggml joins.
         self.scope.emit(self.rank(), |ctx| unsafe {
             sys::ggml_concat(ctx, a.ptr.as_ptr(), b.ptr.as_ptr(), dim)
         })
@@ -284,11 +308,19 @@ impl<'g> Tensor<'g> {
         };
         let mut p = [0i32; 8];
         let g = self.rank() - 1 - at;
-        let (Ok(lo), Ok(hi)) = (i32::try_from(before), i32::try_from(after)) else {
+        let ends = (i32::try_from(before), i32::try_from(after));
+        let mut padded = self.ne();
+        let (Ok(lo), Ok(hi)) = ends else {
             return self
                 .scope
                 .mistake("pad", format!("{before} and {after} are beyond 32 bits"));
         };
+        padded[g] += i64::from(lo) + i64::from(hi);
+        if !Shape::countable(&padded) {
+            return self
+                .scope
+                .mistake("pad", format!("{self:?} by {before} and {after}"));
+        }
         (p[2 * g], p[2 * g + 1]) = (lo, hi);
         let x = self.contiguous();
         // SAFETY: f32, packed, non-negative paddings.
@@ -311,7 +343,8 @@ impl<'g> Tensor<'g> {
     /// The last axis extended by mirroring at its ends, the end values not repeated (f32).
     pub fn pad_reflect(self, before: usize, after: usize) -> Tensor<'g> {
         let extent = self.dim(-1);
-        if before >= extent || after >= extent || self.dtype() != DType::F32 {
+        let most = extent.min(i32::MAX as usize);
+        if before >= most || after >= most || self.dtype() != DType::F32 {
             return self.scope.mistake(
                 "pad_reflect",
                 format!(
@@ -328,33 +361,39 @@ impl<'g> Tensor<'g> {
         })
     }
 
-    /// Repeated along each axis of extent one until it has `shape`.
+    /// Repeated along each axis of extent one until it has `shape` (floats and i32).
     pub fn broadcast(self, shape: &[usize]) -> Tensor<'g> {
         let wanted = Shape::new(shape).filter(|s| s.takes(&self.extents()));
-        let Some(wanted) = wanted else {
+        let repeats = self.dtype().is_float() || self.dtype() == DType::I32;
+        let Some(wanted) = wanted.filter(|_| repeats) else {
             return self
                 .scope
-                .mistake("broadcast", format!("{} to {shape:?}", self.extents()));
+                .mistake("broadcast", format!("{self:?} to {shape:?}"));
         };
         let ne = wanted.ggml();
-        // SAFETY: each extent is one or the wanted one.
+        let x = self.packed_rows();
+        // SAFETY: packed rows of a type that ggml repeats; each extent is one or the wanted one.
         self.scope.emit(wanted.rank(), |ctx| unsafe {
-            sys::ggml_repeat_4d(ctx, self.ptr.as_ptr(), ne[0], ne[1], ne[2], ne[3])
+            sys::ggml_repeat_4d(ctx, x.ptr.as_ptr(), ne[0], ne[1], ne[2], ne[3])
         })
     }
 
-    /// The same values stored in another plain type.
+    /// The same values stored as another float type; quantised ones are unpacked.
     pub fn cast(self, dtype: DType) -> Tensor<'g> {
         if dtype == self.dtype() {
             return self;
         }
-        let plain = |t| matches!(t, DType::F32 | DType::F16 | DType::BF16);
-        if !plain(dtype) || !(plain(self.dtype()) || self.dtype().is_quantized()) {
-            return self
-                .scope
-                .mistake("cast", format!("{} to {dtype}", self.dtype()));
+        if !dtype.is_float() || !self.dtype().reads_as_f32() {
+            return self.scope.mistake("cast", format!("{self:?} to {dtype}"));
         }
-        // SAFETY: ggml copies between these types.
+        if self.dtype().is_quantized() && dtype != DType::F32 {
+            return self.cast(DType::F32).cast(dtype);
+        }
+        self.convert(dtype)
+    }
+
+    pub(super) fn convert(self, dtype: DType) -> Tensor<'g> {
+        // SAFETY: the callers pass types that ggml copies between.
         self.scope.emit(self.rank(), |ctx| unsafe {
             sys::ggml_cast(ctx, self.ptr.as_ptr(), dtype.id())
         })

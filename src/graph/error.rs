@@ -13,10 +13,10 @@ pub enum GraphError {
         /// What does not fit, with the shapes found.
         problem: String,
     },
-    /// The device cannot run these operators and falling back to the CPU was forbidden.
+    /// The device cannot run these operators, and the CPU may not or cannot run them instead.
     #[error(
-        "{device} cannot run {ops}, and --strict-device forbids the CPU fallback; \
-         drop --strict-device or choose another device"
+        "{device} cannot run {ops}, and the CPU does not take over (--strict-device forbids it, \
+         or it lacks them too); drop --strict-device or choose another device"
     )]
     MissingOp {
         /// The device's name.

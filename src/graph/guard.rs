@@ -70,15 +70,12 @@ impl Scope {
                 continue;
             }
             // SAFETY: a live tensor.
-            let moves = matches!(
-                unsafe { (*tensor.as_ptr()).op },
-                sys::GGML_OP_RESHAPE
-                    | sys::GGML_OP_VIEW
-                    | sys::GGML_OP_PERMUTE
-                    | sys::GGML_OP_CONT
-                    | sys::GGML_OP_CONCAT
-                    | sys::GGML_OP_REPEAT
-            );
+            let code = unsafe { (*tensor.as_ptr()).op };
+            let moves = moves(code)
+                || matches!(
+                    code,
+                    sys::GGML_OP_CONT | sys::GGML_OP_CONCAT | sys::GGML_OP_REPEAT
+                );
             if !moves || known.is_some() {
                 let found = match known {
                     Some(range) => format!("indices below {range} for {count} rows"),
@@ -112,6 +109,14 @@ impl Scope {
     pub fn device(&self) -> &Device {
         &self.device
     }
+}
+
+/// Whether an operator only looks at the same memory in another way.
+pub(super) fn moves(op: sys::ggml_op) -> bool {
+    matches!(
+        op,
+        sys::GGML_OP_RESHAPE | sys::GGML_OP_VIEW | sys::GGML_OP_PERMUTE | sys::GGML_OP_TRANSPOSE
+    )
 }
 
 /// The tensor whose memory this one lies in.

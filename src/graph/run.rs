@@ -86,7 +86,8 @@ impl Graph {
         if unsafe { sys::ggml_graph_n_nodes(scope.graph.as_ptr()) } == 0 {
             return Err(GraphError::NoResult);
         }
-        let on_cpu = unsupported(&opened, &scope)?;
+        let placement = Placement::of(&opened, &scope)?;
+        let on_cpu = placement.on_cpu;
         if !on_cpu.is_empty() {
             if opened.strict {
                 return Err(GraphError::MissingOp {
@@ -112,6 +113,16 @@ impl Graph {
             )
         };
         let scheduler = NonNull::new(scheduler).expect("ggml aborts rather than return null");
+        for node in placement.on_device {
+            // SAFETY: a node of this graph and a backend of this scheduler.
+            unsafe {
+                sys::ggml_backend_sched_set_tensor_backend(
+                    scheduler.as_ptr(),
+                    node.as_ptr(),
+                    opened.main.as_ptr(),
+                );
+            }
+        }
         let written = vec![false; scope.inputs.borrow().len()];
         let graph = Graph {
             scheduler,
@@ -364,40 +375,76 @@ fn outside<T: Element>(values: &[T], limit: usize) -> Option<i64> {
     }
 }
 
-/// ggml's names of the operators in the graph that the device says it cannot run and the CPU can.
-fn unsupported(opened: &Opened, scope: &Scope) -> Result<Vec<String>, GraphError> {
-    let mut names = Vec::new();
-    // SAFETY: the graph is complete and alive; `supports_op` only looks at the node.
-    unsafe {
-        for i in 0..sys::ggml_graph_n_nodes(scope.graph.as_ptr()) {
-            let node = sys::ggml_graph_node(scope.graph.as_ptr(), i);
-            if sys::ggml_backend_dev_supports_op(opened.device(), node) {
-                continue;
-            }
-            let node = NonNull::new(node).expect("the index is below the count");
-            let name = guard::op_name(node).to_owned();
-            let target = guard::root(node).as_ptr();
-            if !(*target).buffer.is_null() {
-                let tensor = std::ffi::CStr::from_ptr((*target).name.as_ptr());
-                return Err(GraphError::MissingWrite {
-                    device: opened.name().to_owned(),
-                    tensor: tensor.to_string_lossy().into_owned(),
-                    op: name,
-                });
-            }
-            let cpu = sys::ggml_backend_get_device(opened.cpu.as_ptr());
-            if opened.main == opened.cpu || !sys::ggml_backend_dev_supports_op(cpu, node.as_ptr()) {
-                return Err(GraphError::MissingOp {
-                    device: opened.name().to_owned(),
-                    ops: name,
-                });
-            }
-            if !names.contains(&name) {
-                names.push(name);
+/// Which operators the device runs. Left to itself, the scheduler follows the weights, and keeps
+/// on the CPU what has none beside it.
+struct Placement {
+    on_device: Vec<NonNull<sys::ggml_tensor>>,
+    /// ggml's names of the operators that the CPU must run.
+    on_cpu: Vec<String>,
+}
+
+impl Placement {
+    fn of(opened: &Opened, scope: &Scope) -> Result<Placement, GraphError> {
+        let mut placement = Placement {
+            on_device: Vec::new(),
+            on_cpu: Vec::new(),
+        };
+        let graph = scope.graph.as_ptr();
+        // SAFETY: the graph is complete and alive.
+        let count = unsafe { sys::ggml_graph_n_nodes(graph) };
+        // SAFETY: as above; the indices are below the count.
+        let nodes = (0..count).map(|i| unsafe { sys::ggml_graph_node(graph, i) });
+        for node in nodes.filter_map(NonNull::new) {
+            // SAFETY: the question only looks at the node.
+            if unsafe { sys::ggml_backend_dev_supports_op(opened.device(), node.as_ptr()) } {
+                // SAFETY: a live tensor.
+                if !guard::moves(unsafe { (*node.as_ptr()).op }) {
+                    placement.on_device.push(node);
+                }
+            } else {
+                placement.leave(opened, node)?;
             }
         }
+        Ok(placement)
     }
-    Ok(names)
+
+    /// Gives an operator to the CPU, where that is possible.
+    fn leave(
+        &mut self,
+        opened: &Opened,
+        node: NonNull<sys::ggml_tensor>,
+    ) -> Result<(), GraphError> {
+        let name = guard::op_name(node).to_owned();
+        let target = guard::root(node).as_ptr();
+        // SAFETY: live tensors; ggml's names end with a NUL.
+        let stored = unsafe {
+            (!(*target).buffer.is_null())
+                .then(|| std::ffi::CStr::from_ptr((*target).name.as_ptr()).to_string_lossy())
+        };
+        if let Some(tensor) = stored {
+            return Err(GraphError::MissingWrite {
+                device: opened.name().to_owned(),
+                tensor: tensor.into_owned(),
+                op: name,
+            });
+        }
+        // SAFETY: the backend is alive; the question only looks at the node.
+        let cpu = opened.main != opened.cpu
+            && unsafe {
+                let cpu = sys::ggml_backend_get_device(opened.cpu.as_ptr());
+                sys::ggml_backend_dev_supports_op(cpu, node.as_ptr())
+            };
+        if !cpu {
+            return Err(GraphError::MissingOp {
+                device: opened.name().to_owned(),
+                ops: name,
+            });
+        }
+        if !self.on_cpu.contains(&name) {
+            self.on_cpu.push(name);
+        }
+        Ok(())
+    }
 }
 
 fn warn_once(opened: &Opened, names: &[String]) {

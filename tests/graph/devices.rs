@@ -1,0 +1,185 @@
+//! Faults of a GPU, made by the stand-in plugins. A plugin reads its environment when it is
+//! loaded, so each case runs in a process of its own.
+#![cfg(all(unix, not(feature = "static")))]
+
+use std::{path::Path, process::Command};
+
+use audiocpp::graph::{
+    BufferBuilder, DType, Device, DeviceOptions, Graph, GraphError, Kernel, Scope,
+};
+
+const CASE: &str = "GRAPH_FAULT_CASE";
+
+type Case = (&'static str, &'static str, fn());
+
+/// Name, environment of the plugin, and what its process does.
+const CASES: &[Case] = &[
+    ("works", "", || {
+        assert_eq!(doubled(&open(true).unwrap()), Ok(vec![2.0, 4.0, 6.0, 8.0]))
+    }),
+    ("refuses to open", "STAND_IN_FAULT=open", || {
+        assert!(matches!(open(false), Err(GraphError::Device { device, .. }) if device == "ROCm0"));
+    }),
+    ("fails at once", "STAND_IN_FAULT=compute", || {
+        let device = open(false).unwrap();
+        let failed = doubled(&device);
+        assert!(
+            matches!(&failed, Err(GraphError::Compute { device, .. }) if device == "ROCm0"),
+            "{failed:?}"
+        );
+        assert_eq!(failed, doubled(&device), "and again");
+    }),
+    ("fails later", "STAND_IN_FAULT=compute:3", || {
+        let device = open(false).unwrap();
+        assert!(doubled(&device).is_ok() && doubled(&device).is_ok());
+        assert!(matches!(doubled(&device), Err(GraphError::Compute { .. })));
+    }),
+    ("gives NaN", "STAND_IN_FAULT=nan", || {
+        let result = doubled(&open(false).unwrap()).unwrap();
+        assert!(result.iter().any(|v| v.is_nan()), "{result:?}");
+    }),
+    ("has no memory", "STAND_IN_LIMIT=4096", || {
+        let device = open(false).unwrap();
+        let mut buffer = BufferBuilder::weights(&device, 1);
+        buffer.declare("w", DType::F32, &[1 << 20]).unwrap();
+        let error = buffer.allocate().map(drop).unwrap_err();
+        let said = GraphError::OutOfMemory {
+            device: "ROCm0".into(),
+            what: "the weights".into(),
+            mib: 4,
+        };
+        assert_eq!(error, said);
+        let graph = Graph::build(&device, |g| {
+            g.output("y", g.input("x", DType::F32, &[1 << 20]) * 2.0);
+            Ok(())
+        });
+        assert!(matches!(
+            graph.map(drop),
+            Err(GraphError::OutOfMemory { .. })
+        ));
+        assert_eq!(
+            doubled(&device),
+            Ok(vec![2.0, 4.0, 6.0, 8.0]),
+            "what fits still runs"
+        );
+    }),
+    (
+        "lacks operators",
+        "STAND_IN_UNSUPPORTED=FLASH_ATTN_EXT,SOFT_MAX",
+        || {
+            match Graph::build(&open(true).unwrap(), attend).map(drop) {
+                Err(GraphError::MissingOp { device, ops }) => {
+                    assert_eq!(
+                        (&device[..], &ops[..]),
+                        ("ROCm0", "FLASH_ATTN_EXT, SOFT_MAX")
+                    );
+                }
+                other => panic!("{other:?}"),
+            }
+            let mut graph = Graph::build(&open(false).unwrap(), attend).unwrap();
+            assert_eq!(graph.on_cpu(), ["FLASH_ATTN_EXT", "SOFT_MAX"]);
+            graph.write("x", &[0.5f32; 48]).unwrap();
+            graph.compute().unwrap();
+            assert_eq!(graph.read::<f32>("y").unwrap(), [1.0; 48]);
+        },
+    ),
+    (
+        "cannot write rows",
+        "STAND_IN_UNSUPPORTED=SET_ROWS,CPY",
+        || {
+            for strict in [false, true] {
+                let device = open(strict).unwrap();
+                let mut state = BufferBuilder::new(&device, 1);
+                let cache = state.declare("cache", DType::F16, &[4, 2]).unwrap();
+                state.allocate().unwrap();
+                let rows = Graph::build(&device, |g| {
+                    let at = g.input("at", DType::I32, &[1]);
+                    g.write_rows(&cache, g.input("rows", DType::F32, &[1, 2]), at);
+                    Ok(())
+                });
+                let store = Graph::build(&device, |g| {
+                    g.store(&cache, g.input("all", DType::F32, &[4, 2]));
+                    Ok(())
+                });
+                for (graph, wanted) in [(rows, "SET_ROWS"), (store, "CPY")] {
+                    match graph.map(drop) {
+                        Err(GraphError::MissingWrite { device, tensor, op }) => {
+                            assert_eq!([&device[..], &tensor, &op], ["ROCm0", "cache", wanted]);
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                }
+            }
+        },
+    ),
+    ("is not where the weights are", "", || {
+        let (gpu, cpu) = (open(false).unwrap(), Device::cpu(1).unwrap());
+        for (stored, run) in [(&gpu, &cpu), (&cpu, &gpu)] {
+            let mut weights = BufferBuilder::weights(stored, 1);
+            let w = weights.declare("w", DType::F32, &[2]).unwrap();
+            weights.allocate().unwrap();
+            let graph = Graph::build(run, |g| {
+                g.output("y", g.input("x", DType::F32, &[2]) * &w);
+                Ok(())
+            });
+            assert!(matches!(graph.map(drop), Err(GraphError::Tensor { name, .. }) if name == "w"));
+        }
+    }),
+];
+
+fn attend(g: &Scope) -> Result<(), GraphError> {
+    let x = g.input("x", DType::F32, &[1, 3, 2, 8]);
+    let fused = x.attention(x, x, None, 1.0, Kernel::Flash);
+    let plain = x.attention(x, x, None, 1.0, Kernel::Plain);
+    g.output("y", fused + plain);
+    Ok(())
+}
+
+fn open(strict: bool) -> Result<Device, GraphError> {
+    Device::cpu(1)?; // loads its plugin
+    let plugin = Path::new(ggml_sys::BUILD_LIB_DIR).join("stand_in/libggml-hip.so");
+    ggml_sys::plugins::load(&plugin).unwrap();
+    let all = ggml_sys::plugins::devices();
+    let gpu = all.iter().find(|d| d.registry == "ROCm").unwrap();
+    Device::open(gpu.handle, &DeviceOptions { threads: 1, strict })
+}
+
+fn doubled(device: &Device) -> Result<Vec<f32>, GraphError> {
+    let mut graph = Graph::build(device, |g| {
+        g.output("y", g.input("x", DType::F32, &[4]) * 2.0);
+        Ok(())
+    })?;
+    graph.write("x", &[1.0f32, 2.0, 3.0, 4.0])?;
+    graph.compute()?;
+    graph.read("y")
+}
+
+#[test]
+fn child_process() {
+    // Run as an ordinary test it has nothing to do: the test below starts the processes.
+    if let Ok(wanted) = std::env::var(CASE) {
+        let (_, _, run) = CASES.iter().find(|(name, ..)| *name == wanted).unwrap();
+        run();
+    }
+}
+
+#[test]
+fn each_fault_is_a_typed_error() {
+    for (name, environment, _) in CASES {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child
+            .args(["--exact", "devices::child_process", "--nocapture"])
+            .env(CASE, name)
+            .env("GGML_NO_BACKTRACE", "1");
+        if let Some((key, value)) = environment.split_once('=') {
+            child.env(key, value);
+        }
+        let output = child.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{name}: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}

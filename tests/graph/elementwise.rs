@@ -248,7 +248,10 @@ fn one_long_row() {
 
 type Op = for<'g> fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>;
 
-const ARITHMETIC: [(&str, Op, fn(f64, f64) -> f64); 4] = [
+/// What an operator does to two numbers.
+type Exact = fn(f64, f64) -> f64;
+
+const ARITHMETIC: [(&str, Op, Exact); 4] = [
     ("add", |a, b| a + b, |a, b| a + b),
     ("sub", |a, b| a - b, |a, b| a - b),
     ("mul", |a, b| a * b, |a, b| a * b),

@@ -15,6 +15,7 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
+use audiocpp::backend::{BackendType, Inventory};
 use audiocpp::graph::{
     BufferBuilder, DType, Device, DeviceOptions, DeviceTensor, Element, Graph, GraphError, Scope,
     Tensor,
@@ -32,9 +33,10 @@ pub static DEVICES: LazyLock<Vec<Device>> = LazyLock::new(|| {
         }
     }
     let mut all = vec![cpu];
-    for entry in ggml_sys::plugins::devices() {
-        if entry.class != ggml_sys::plugins::DeviceClass::Cpu {
-            let device = Device::open(entry.handle, &DeviceOptions::default()).unwrap();
+    let kinds: Vec<BackendType> = BackendType::all().collect();
+    for info in Inventory::discover(&kinds).devices {
+        if info.backend != BackendType::Cpu {
+            let device = Device::open(&info, &DeviceOptions::default()).unwrap();
             println!("device {}: {}", device.name(), device.description());
             all.push(device);
         }

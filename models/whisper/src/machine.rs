@@ -46,6 +46,7 @@ struct Window {
     frames: Frames,
     /// How often each frame counts, as a logarithm; empty if each counts once.
     weights: Vec<f32>,
+    kernel: Kernel,
     encoder: Graph,
     cross: CrossCache,
     steps: Vec<(StepShape, Graph)>,
@@ -74,7 +75,8 @@ impl Machine {
         Ok(Machine {
             device: device.clone(),
             net,
-            kernel: Kernel::Flash,
+            // The fused kernel of GPUs keeps keys and values in half precision.
+            kernel: if exact { Kernel::Plain } else { Kernel::Flash },
             exact,
             own,
             rows,
@@ -298,6 +300,7 @@ impl Window {
         Ok(Window {
             frames,
             weights,
+            kernel,
             encoder,
             cross,
             steps: Vec::new(),
@@ -334,11 +337,13 @@ fn self_cache(device: &Device, net: &Net, rows: usize) -> Result<SelfCache, Grap
 }
 
 fn decoder_input<'g>(g: &'g Scope, window: &Window, lanes: usize, pool: usize) -> DecoderInput<'g> {
+    let kernel = window.kernel;
     DecoderInput {
         tokens: g.input("tokens", DType::I32, &[lanes]),
         positions: g.input("positions", DType::I32, &[lanes]),
         rows: g.input("rows", DType::I32, &[lanes]),
         mask: g.input("mask", DType::F16, &[lanes, pool]),
+        kernel,
         frame_weights: (!window.weights.is_empty())
             .then(|| g.input("frame_weights", DType::F32, &[lanes, window.weights.len()])),
     }

@@ -93,6 +93,8 @@ pub struct DecoderInput<'g> {
     /// Where silence is shortened, the logarithm of how often each frame counts: f32
     /// `[n, frames]`.
     pub frame_weights: Option<Tensor<'g>>,
+    /// How self-attention is computed.
+    pub kernel: Kernel,
 }
 
 /// Which of the encoder's positions are computed.
@@ -242,7 +244,7 @@ impl DecoderBlock {
         let (k, v) = (see(keys, k), see(values, v));
         let q = q.reshape(&[1, n, width]).split_last(heads);
         let scale = ((width / heads) as f32).powf(-0.5);
-        let mixed = q.attention(k, v, Some(input.mask), scale, Kernel::Flash);
+        let mixed = q.attention(k, v, Some(input.mask), scale, input.kernel);
         self.self_out.forward(mixed.reshape(&[n, width]))
     }
 

@@ -55,7 +55,10 @@ pub fn run(options: &Options) -> Result<()> {
     sh::run(transcribe.arg(&timing).current_dir(sh::root()))?;
     let json = fs::read(&timing).with_context(|| timing.display().to_string())?;
     println!("\n{}", summary(&serde_json::from_slice(&json)?));
-    println!("Next: {} transcribe your-recording.mp3", program.display());
+    println!(
+        "Next: {} transcribe your-recording.mp3",
+        sh::relative(&program)
+    );
     Ok(())
 }
 

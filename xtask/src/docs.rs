@@ -143,7 +143,7 @@ impl Page {
                 command.pop();
                 command.push_str(lines.next().map_or("", |(_, more)| more));
             }
-            let place = format!("{}:{}", relative(&self.path), first_line + at);
+            let place = format!("{}:{}", sh::relative(&self.path), first_line + at);
             if let Ok(words) = shell_words::split(&command) {
                 let words = simple_command(words);
                 if !words.is_empty() {
@@ -155,8 +155,12 @@ impl Page {
 
     fn broken_links(&self) -> Vec<String> {
         let broken = |link: &&String| !self.leads_somewhere(link);
-        let say =
-            |link: &String| format!("{}: link to `{link}` leads nowhere", relative(&self.path));
+        let say = |link: &String| {
+            format!(
+                "{}: link to `{link}` leads nowhere",
+                sh::relative(&self.path)
+            )
+        };
         self.links.iter().filter(broken).map(say).collect()
     }
 
@@ -207,16 +211,12 @@ fn anchor(title: &str) -> String {
         .collect()
 }
 
-fn relative(path: &Path) -> String {
-    path.strip_prefix(sh::root())
-        .unwrap_or(path)
-        .display()
-        .to_string()
-}
-
 /// Asks each program whether it takes the documented commands; returns how many were asked.
 fn check_commands(commands: &[Documented], faults: &mut Vec<String>) -> Result<usize> {
-    let of = |word: &String| PROGRAMS.iter().find(|program| **program == word.as_str());
+    let of = |word: &String| {
+        let name = Path::new(word).file_name()?;
+        PROGRAMS.iter().find(|program| name == **program)
+    };
     if commands.iter().any(|c| of(&c.words[0]).is_some()) {
         sh::run(&mut sh::cargo([
             "build",
@@ -307,7 +307,11 @@ mod tests {
 
     #[test]
     fn pages_are_found_in_all_folders_but_not_in_build_output() {
-        let pages: Vec<String> = pages().unwrap().iter().map(|page| relative(page)).collect();
+        let pages: Vec<String> = pages()
+            .unwrap()
+            .iter()
+            .map(|page| sh::relative(page))
+            .collect();
         for page in [
             "README.md",
             "docs/testing.md",

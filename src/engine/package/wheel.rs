@@ -112,6 +112,8 @@ fn pip_download(wheel: &Wheel, folder: &Path, context: &RunContext) -> Result<()
         .lines()
         .rev()
         .find(|line| line.contains("ERROR:"))
+        // Python itself says this where pip is not installed.
+        .or_else(|| said.lines().rev().find(|line| !line.trim().is_empty()))
         .unwrap_or("no message");
     let line = line.trim().trim_start_matches("ERROR: ");
     Err(Error::not_found(format!(

@@ -119,7 +119,7 @@ pub struct Options {
     /// Compilers at once.
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
-    /// Build folder [default: <target>/pack/<backend>].
+    /// Build folder [default: `pack/BACKEND` in the target folder].
     #[arg(long, value_name = "DIR")]
     pub build_dir: Option<PathBuf>,
     /// Folder that gets `lib/audiocpp/<pack>/` [default: dist].

@@ -130,7 +130,7 @@ fn integration(options: &Options) -> Result<()> {
     if targets.is_empty() {
         bail!("no integration test was found");
     }
-    let mut cargo = sh::cargo(["test", "--locked"]);
+    let mut cargo = sh::cargo(["test", "--locked", "--no-fail-fast"]);
     for package in targets.keys() {
         cargo.args(["--package", package]);
     }

@@ -4,11 +4,11 @@ use super::{
     kind::BackendType,
     registry::{GraphPolicy, backend},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What a device is and how it computes; printed as one line, and given in JSON by programs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Banner {
     /// Name of the ggml registry, such as `ROCm`.
     pub backend: String,
@@ -29,7 +29,12 @@ pub struct Banner {
 }
 
 impl Banner {
-    /// Describes an opened device with the policy that it runs under.
+    /// Describes a device with the policy of its backend.
+    pub fn of(device: &DeviceInfo) -> Banner {
+        Banner::new(device, &device.graph_policy())
+    }
+
+    /// Describes a device with the policy that it runs under.
     pub fn new(device: &DeviceInfo, graphs: &GraphPolicy) -> Banner {
         let dash = || "-".to_owned();
         let on = if graphs.gpu_graphs { "on" } else { "off" };

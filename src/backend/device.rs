@@ -4,9 +4,10 @@ use super::{
     kind::BackendType,
     memory::{self, Memory},
     probe::HostGpu,
+    registry::{GraphPolicy, backend},
     spec::PciAddress,
 };
-use ggml_sys::plugins;
+use ggml_sys::{blaslt, plugins};
 use serde::Serialize;
 
 /// The kind of hardware behind a device.
@@ -62,6 +63,11 @@ impl DeviceInfo {
         plugins::handle(&self.registry, self.index)
     }
 
+    /// How GPU graphs are used on it.
+    pub fn graph_policy(&self) -> GraphPolicy {
+        backend(self.backend).map_or_else(GraphPolicy::none, |backend| backend.graphs(self))
+    }
+
     /// Whether it is a GPU of any class.
     pub fn is_gpu(&self) -> bool {
         self.class != DeviceClass::Cpu
@@ -96,7 +102,7 @@ pub fn from_entries(
             class,
             pci: entry.pci.as_deref().and_then(|text| text.parse().ok()),
             uuid: None,
-            gfx: gfx_in(&entry.description),
+            gfx: runtime_gfx(entry).or_else(|| gfx_in(&entry.description)),
             memory: memory::join(
                 entry.memory_free,
                 entry.memory_total,
@@ -136,6 +142,12 @@ pub fn join_host(
         available.filter(|_| info.class == DeviceClass::Integrated),
         info.class == DeviceClass::Integrated,
     );
+}
+
+/// What the vendor's runtime says about a HIP device: the one source on Windows. An override in
+/// the environment changes it, which is why the kernel's word comes first.
+fn runtime_gfx(entry: &plugins::DeviceEntry) -> Option<Gfx> {
+    blaslt::gpu_arch(&entry.registry, entry.index)?.parse().ok()
 }
 
 /// The first `gfx…` word of a description.

@@ -1,5 +1,6 @@
 //! How much memory a device has, joined from the sources that know a part of it.
 use serde::Serialize;
+use std::fmt;
 
 /// Bytes of the host kept back when a GPU shares its memory: the rest of the system must live.
 pub const HOST_RESERVE: u64 = 2 << 30;
@@ -18,6 +19,18 @@ pub enum Source {
     Host,
     /// Nobody knows.
     Unknown,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Ggml => "the backend",
+            Source::Vram => "the kernel's count of video memory",
+            Source::VramAndGtt => "the kernel's counts of video and mapped memory",
+            Source::Host => "the host's available memory",
+            Source::Unknown => "nobody",
+        })
+    }
 }
 
 /// A number of bytes with its origin; no number means unknown, which is not "none".

@@ -6,7 +6,7 @@ use super::{
     load::LoadReport,
     pack::{self, Fit},
 };
-use ggml_sys::plugins;
+use ggml_sys::{blaslt, plugins};
 use serde::Serialize;
 
 /// Live GPU graphs a device keeps: each one reserves memory of its own.
@@ -178,7 +178,7 @@ pub const BLASLT_VARIABLE: &str = "AUDIOCPP_BLASLT";
 
 fn gpu_gemm(device: &DeviceInfo, plain: &str) -> String {
     let off = std::env::var(BLASLT_VARIABLE).is_ok_and(|value| value == "0");
-    let mut route = match plugins::blaslt_library(&device.registry) {
+    let mut route = match blaslt::library(&device.registry) {
         Some(lt) if off => format!("{plain} ({lt} off by {BLASLT_VARIABLE}=0)"),
         Some(lt) => format!("{lt}, then {plain}"),
         None => plain.to_owned(),

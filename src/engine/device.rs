@@ -8,7 +8,7 @@ use super::{
     run::RunContext,
 };
 use crate::{
-    backend::{Choices, DeviceInfo, DeviceSpec, Inventory, Plan, Request, SelectError},
+    backend::{Banner, Choices, DeviceInfo, DeviceSpec, Inventory, Plan, Request, SelectError},
     graph::{Device, DeviceOptions, GraphError},
 };
 
@@ -21,6 +21,9 @@ pub struct DeviceReport {
     pub name: String,
     /// Devices that were preferred and failed, each with its reason.
     pub fallbacks: Vec<String>,
+    /// What the device is and how it computes; none before a device is opened.
+    #[serde(default)]
+    pub banner: Option<Banner>,
 }
 
 impl LoadOptions {
@@ -85,6 +88,7 @@ impl LoadOptions {
                     device: opened.device.spec(),
                     name: opened.device.description.clone(),
                     fallbacks,
+                    banner: Some(Banner::of(&opened.device)),
                 };
                 Ok((opened.value, report))
             }
@@ -138,6 +142,8 @@ mod tests {
         assert_eq!(name, "CPU");
         assert_eq!(report.device, "cpu");
         assert!(report.fallbacks.is_empty());
+        let banner = report.banner.unwrap().to_string();
+        assert!(banner.starts_with("backend=CPU device=0"), "{banner}");
     }
 
     #[test]

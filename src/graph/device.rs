@@ -13,9 +13,7 @@ use std::{
 use ggml_sys as sys;
 
 use super::GraphError;
-use crate::backend::{
-    BackendType, Banner, Choices, Decision, DeviceInfo, FastPath, GraphPolicy, Inventory, backend,
-};
+use crate::backend::{BackendType, Banner, Choices, Decision, DeviceInfo, FastPath, Inventory};
 
 /// How a device is opened.
 #[derive(Debug, Clone)]
@@ -88,10 +86,9 @@ impl Device {
         let device = Device::open_unchecked(info, options)?;
         if info.is_gpu() {
             let found = super::canary(&device)?;
-            let graphs = graph_policy(info);
-            let banner = Banner::new(info, &graphs);
-            tracing::info!(canary = found.error, "{banner}");
+            tracing::debug!(error = found.error, "the canary lives");
         }
+        tracing::info!("{}", Banner::of(info));
         Ok(device)
     }
 
@@ -258,11 +255,6 @@ impl Drop for Opened {
         }
         drop(self.pool.take());
     }
-}
-
-/// How GPU graphs are used on a device.
-fn graph_policy(info: &DeviceInfo) -> GraphPolicy {
-    backend(info.backend).map_or_else(GraphPolicy::none, |backend| backend.graphs(info))
 }
 
 /// ggml's worker threads, kept between computations: starting them for each would cost more

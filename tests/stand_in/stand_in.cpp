@@ -202,6 +202,7 @@ const char * blaslt_f32(const char * mode) {
     return before ? "fast" : "exact";
 }
 const char * blaslt_library() { return "hipBLASLt stand-in"; }
+const char * gpu_arch(size_t) { return getenv("STAND_IN_ARCH"); }
 
 void * registry_function(ggml_backend_reg_t, const char * name) {
     if (!strcmp(name, "stand_in_graphs")) return reinterpret_cast<void *>(graphs_computed);
@@ -211,6 +212,7 @@ void * registry_function(ggml_backend_reg_t, const char * name) {
     if (!strcmp(name, "audiocpp_blaslt_stat_name")) return reinterpret_cast<void *>(blaslt_stat_name);
     if (!strcmp(name, "audiocpp_blaslt_f32"))       return reinterpret_cast<void *>(blaslt_f32);
     if (!strcmp(name, "audiocpp_blaslt_library"))   return reinterpret_cast<void *>(blaslt_library);
+    if (!strcmp(name, "audiocpp_gpu_arch"))         return reinterpret_cast<void *>(gpu_arch);
     return nullptr;
 }
 

@@ -45,6 +45,18 @@ pub fn library(registry: &str) -> Option<String> {
     }
 }
 
+/// The instruction set of the GPU at `index` of a backend, such as `gfx1151` or `sm_90`, as the
+/// vendor's runtime names it; none without a route, or if the runtime does not say.
+pub fn gpu_arch(registry: &str, index: u32) -> Option<String> {
+    let address = function(registry, c"audiocpp_gpu_arch")?;
+    // SAFETY: the plugin gives this name that signature (external/ggml/blaslt/plugin.cpp) and
+    // returns null or a text that is never freed.
+    unsafe {
+        let arch: unsafe extern "C" fn(usize) -> *const c_char = std::mem::transmute(address);
+        owned(arch(index as usize))
+    }
+}
+
 /// Counters of the route with their names, such as `lt_calls` and `blas_calls`; empty without one.
 pub fn stats(registry: &str) -> Vec<(String, u64)> {
     let addresses = (
@@ -99,6 +111,7 @@ mod tests {
         for registry in ["CPU", "no such backend", "a\0b"] {
             assert_eq!(library(registry), None);
             assert!(stats(registry).is_empty());
+            assert_eq!(gpu_arch(registry, 0), None);
             assert_eq!(set_f32(registry, F32Mode::Fast), None);
         }
     }

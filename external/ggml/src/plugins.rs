@@ -302,74 +302,30 @@ pub fn path_of(registry: &str) -> Option<PathBuf> {
         .map(|plugin| plugin.path.clone())
 }
 
-/// Finds a function of a registry by its name.
-///
-/// # Safety
-/// `F` must be the function's type as a C function pointer.
-unsafe fn function<F: Copy>(registry: &str, name: &CStr) -> Option<(ggml::ggml_backend_reg_t, F)> {
-    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    let registry = CString::new(registry).ok()?;
-    // SAFETY: both names are NUL-terminated and a null registry is handled; the address is not
-    // null and `F` is its type by the caller's promise.
-    unsafe {
-        let registry = ggml::ggml_backend_reg_by_name(registry.as_ptr());
-        if registry.is_null() {
-            return None;
-        }
-        let address = ggml::ggml_backend_reg_get_proc_address(registry, name.as_ptr());
-        (!address.is_null()).then(|| {
-            (
-                registry,
-                std::mem::transmute_copy::<*mut c_void, F>(&address),
-            )
-        })
-    }
-}
-
-/// The BLASLt library behind the matrix products of a backend, such as `hipBLASLt 1.2.2`; none if
-/// its plugin was built without that route.
-pub fn blaslt_library(registry: &str) -> Option<String> {
-    type Library = unsafe extern "C" fn() -> *const c_char;
-    let _lock = plugins();
-    // SAFETY: the plugin publishes the function under this name with this type, and it returns a
-    // static string (external/ggml/blaslt/stats.h).
-    unsafe {
-        let (_, library) = function::<Library>(registry, c"audiocpp_blaslt_library")?;
-        Some(text(library())).filter(|name| !name.is_empty())
-    }
-}
-
-/// Counters of the BLASLt route by name, such as `lt_calls`; empty without the route.
-pub fn blaslt_stats(registry: &str) -> Vec<(String, u64)> {
-    type Stats = unsafe extern "C" fn(*mut u64, usize) -> usize;
-    type Name = unsafe extern "C" fn(usize) -> *const c_char;
-    let _lock = plugins();
-    // SAFETY: as above; `stats` writes at most as many values as it is told there is room for.
-    unsafe {
-        let stats = function::<Stats>(registry, c"audiocpp_blaslt_stats");
-        let name = function::<Name>(registry, c"audiocpp_blaslt_stat_name");
-        let (Some((_, stats)), Some((_, name))) = (stats, name) else {
-            return Vec::new();
-        };
-        let mut values = vec![0; stats(std::ptr::null_mut(), 0).min(64)];
-        stats(values.as_mut_ptr(), values.len());
-        let names = (0..values.len()).map(|i| text(name(i)));
-        names.zip(values.iter().copied()).collect()
-    }
-}
-
 /// Build-time properties that a backend states, such as `NO_VMM = 1`; empty if it states none.
 pub fn features(registry: &str) -> Vec<(String, String)> {
     let _lock = plugins();
+    let Ok(name) = CString::new(registry) else {
+        return Vec::new();
+    };
     type GetFeatures =
         unsafe extern "C" fn(ggml::ggml_backend_reg_t) -> *const ggml::ggml_backend_feature;
-    // SAFETY: the function behind this well-known name has this type and returns an array that
-    // ends with a null name and lives as long as the backend.
+    // SAFETY: the name is NUL-terminated; null answers are handled; the function behind this
+    // well-known name has this type and returns an array that ends with a null name and lives as
+    // long as the backend.
     unsafe {
-        let found = function::<GetFeatures>(registry, c"ggml_backend_get_features");
-        let Some((registry, get)) = found else {
+        let registry = ggml::ggml_backend_reg_by_name(name.as_ptr());
+        if registry.is_null() {
             return Vec::new();
-        };
+        }
+        let address = ggml::ggml_backend_reg_get_proc_address(
+            registry,
+            c"ggml_backend_get_features".as_ptr(),
+        );
+        if address.is_null() {
+            return Vec::new();
+        }
+        let get = std::mem::transmute::<*mut c_void, GetFeatures>(address);
         let mut feature = get(registry);
         let mut list = Vec::new();
         while !feature.is_null() && !(*feature).name.is_null() {
@@ -506,8 +462,6 @@ mod tests {
         assert_eq!(handle("CPU", 1), None);
         assert_eq!(handle("ROCm", 0), None);
         assert_eq!(path_of("cpu"), path.canonicalize().ok());
-        assert_eq!(blaslt_library("CPU"), None);
-        assert!(blaslt_stats("CPU").is_empty());
         assert!(features("CPU").iter().any(|(name, _)| name == "LLAMAFILE"));
         assert!(features("nothing").is_empty());
     }

@@ -177,7 +177,7 @@ pub fn open(
         device_report: DeviceReport {
             device: device.name().to_owned(),
             name: device.description().to_owned(),
-            fallbacks: Vec::new(),
+            ..DeviceReport::default()
         },
         weights,
         parameters,

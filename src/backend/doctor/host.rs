@@ -255,11 +255,11 @@ pub(super) fn memory(facts: &Facts<'_>) -> Finding {
         .filter(|device| device.is_gpu())
     {
         finding.evidence.push(format!(
-            "{}: {} free of {} ({:?}, {:?})",
+            "{}: {} free, says {}; {} in all, says {}",
             device.spec(),
             show(device.memory.free.bytes),
-            show(device.memory.total.bytes),
             device.memory.free.source,
+            show(device.memory.total.bytes),
             device.memory.total.source
         ));
     }

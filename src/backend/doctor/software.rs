@@ -205,7 +205,7 @@ pub(super) fn targets(facts: &Facts<'_>) -> Finding {
                     .filter(|targets| !targets.is_empty());
                 let gfx = device
                     .gfx
-                    .map_or("unknown".to_owned(), |gfx| gfx.to_string());
+                    .map_or("of unknown gfx".to_owned(), |gfx| gfx.to_string());
                 finding.evidence.push(match targets {
                     Some(targets) => format!("{name} is {gfx}; the pack has {targets}"),
                     None => format!("{name} is {gfx}; the plugin lists no targets"),

@@ -20,9 +20,7 @@ const SHAPES: &[&[usize]] = &[
 const LONG: &[usize] = &[100_003, 3];
 
 fn each_layout(shape: &[usize], test: impl Fn(Layout)) {
-    Layout::all(shape.len())
-        .iter()
-        .for_each(|&layout| test(layout));
+    Layout::all(shape).iter().for_each(|&layout| test(layout));
 }
 
 /// One operator over all shapes and layouts, its inputs in `-scale..scale` moved by `shift`.

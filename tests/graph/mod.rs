@@ -59,12 +59,14 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layouts that an array of this rank can have.
-    pub fn all(rank: usize) -> &'static [Layout] {
+    /// The layouts to try an array of this shape in: all that it can have, fewer where it is long.
+    pub fn all(shape: &[usize]) -> &'static [Layout] {
         use Layout::*;
-        match rank {
+        let long = shape.iter().product::<usize>() > 20_000;
+        match shape.len() {
             0 => &[Packed],
             1 => &[Packed, Cut],
+            _ if long => &[Packed, Cut],
             _ => &[Packed, Transposed, Cut, Late],
         }
     }

@@ -39,8 +39,8 @@ fn shapes_and_layouts() {
         // [2, 6, ..] by [2, 4, 5]: each right matrix serves three neighbours.
         let (a, b) = (random.array(left, 1.0), random.array(right, 1.0));
         for dtype in [F32, F16, BF16] {
-            for &la in Layout::all(a.rank()) {
-                for &lb in Layout::all(b.rank()) {
+            for &la in Layout::all(a.shape()) {
+                for &lb in Layout::all(b.shape()) {
                     let sides = [Side::f32(&a).lying(la), Side::new(&b, dtype).lying(lb)];
                     let wanted = &reference::matmul_t(&sides[0].values, &sides[1].values);
                     Case {
@@ -126,7 +126,7 @@ fn untransposed() {
         (&[1, 1], &[1, 1]),
     ] {
         let (a, b) = (random.array(left, 1.0), random.array(right, 1.0));
-        for &layout in Layout::all(right.len()) {
+        for &layout in Layout::all(right) {
             let sides = [Side::f32(&a), Side::f32(&b).lying(layout)];
             let turned = sides[1].values.swap(right.len() - 2, right.len() - 1);
             let wanted = &reference::matmul_t(&sides[0].values, &turned);

@@ -2,7 +2,7 @@
 
 use ggml_sys as sys;
 
-use super::{DType, DeviceTensor, Tensor, shape::Shape};
+use super::{DType, DeviceTensor, Tensor, guard, shape::Shape};
 
 /// Geometry of a convolution along time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,9 @@ impl<'g> Tensor<'g> {
                 .scope
                 .mistake("conv1d", format!("{self:?} by {weight:?}, {shape:?}"));
         }
-        let columns = self.pad(1, shape.padding.0, shape.padding.1).unfold(shape);
+        let x = self.pad(1, shape.padding.0, shape.padding.1).on_device();
+        let weight = self.scope.stored(weight);
+        let columns = x.unfold(shape);
         // ggml's f32 product is fast only on packed input; other types are copied row by row
         // anyway, so the overlapping view serves them as it is.
         let columns = if weight.dtype() == DType::F32 {
@@ -69,74 +71,110 @@ impl<'g> Tensor<'g> {
         } else {
             columns
         };
-        let y = columns.matmul_t(self.scope.stored(weight));
+        let mut y = columns.matmul_t(weight);
+        // ggml cannot move a view with overlapping rows from one backend to another.
+        if ![x, columns, y].iter().all(|t| self.scope.runs(*t)) {
+            y = x.gather(shape).matmul_t(weight);
+        }
         match bias {
             Some(bias) => y + bias,
             None => y,
         }
     }
 
+    /// A packed tensor that lies on the device: inputs are written into the CPU's memory.
+    fn on_device(self) -> Tensor<'g> {
+        let x = self.contiguous();
+        // SAFETY: a live tensor.
+        let leaf = unsafe { (*guard::root(x.ptr).as_ptr()).op } == sys::GGML_OP_NONE;
+        match leaf && !self.scope.device().is_cpu() {
+            true => x.unary(sys::ggml_cont),
+            false => x,
+        }
+    }
+
     /// The (already padded) input `[batch, time, channel]` seen as rows of a kernel's reach:
     /// `[batch, time', kernel * channel]`. Without dilation this is a view whose rows overlap.
     fn unfold(self, shape: Conv1d) -> Tensor<'g> {
-        let [batch, time, channels] = self.dims();
-        let unpadded = Conv1d {
-            padding: (0, 0),
-            ..shape
-        };
-        let Some(steps) = unpadded.output_len(time) else {
+        let Some([batch, steps, channels]) = self.unfolded(shape) else {
             return self.scope.mistake("unfold", format!("{self:?}, {shape:?}"));
         };
         if shape.kernel == 1 && shape.stride == 1 {
             return self;
         }
-        let x = self.contiguous();
-        let nb = x.nb();
-        let step = nb[1];
-        let all = [batch, steps, shape.kernel, channels].map(|n| n as i64);
-        if !Shape::countable(&all) {
-            return self.scope.mistake("unfold", format!("{self:?}, {shape:?}"));
-        }
-        // A step beyond the whole input is one that is never taken.
-        let [stride, dilation] =
-            [shape.stride, shape.dilation].map(|n| step.saturating_mul(n).min(nb[3]));
+        let nb = self.nb();
+        let [stride, dilation] = self.steps(shape);
+        let width = shape.kernel * channels;
         if shape.dilation == 1 {
-            let ne = [
-                (shape.kernel * channels) as i64,
-                steps as i64,
-                batch as i64,
-                1,
-            ];
-            return x.strided(3, ne, [stride, nb[2], nb[3]]);
+            return self.strided(&[batch, steps, width], [stride, nb[2], nb[3]], 0);
         }
-        let ne = [
-            channels as i64,
-            shape.kernel as i64,
-            steps as i64,
-            batch as i64,
-        ];
-        x.strided(4, ne, [dilation, stride, nb[2]])
-            .contiguous()
-            .reshape(&[batch, steps, shape.kernel * channels])
+        self.strided(
+            &[batch, steps, shape.kernel, channels],
+            [dilation, stride, nb[2]],
+            0,
+        )
+        .contiguous()
+        .reshape(&[batch, steps, width])
     }
 
-    /// A view with any steps; the caller has made sure that it stays inside this packed tensor.
-    fn strided(self, rank: usize, ne: [i64; 4], steps: [usize; 3]) -> Tensor<'g> {
+    /// The same rows put together from one view for each tap, none of which overlaps itself.
+    fn gather(self, shape: Conv1d) -> Tensor<'g> {
+        let Some([batch, steps, channels]) = self.unfolded(shape) else {
+            return self.scope.mistake("unfold", format!("{self:?}, {shape:?}"));
+        };
+        let nb = self.nb();
+        let [stride, dilation] = self.steps(shape);
+        let tap = |k| {
+            self.strided(
+                &[batch, steps, channels],
+                [stride, nb[2], nb[3]],
+                k * dilation,
+            )
+        };
+        (1..shape.kernel).fold(tap(0), |rows, k| rows.concat(tap(k), 2))
+    }
+
+    /// Batch, steps and channels of the unfolded input, if ggml can count its values.
+    fn unfolded(self, shape: Conv1d) -> Option<[usize; 3]> {
+        let [batch, time, channels] = self.dims();
+        let unpadded = Conv1d {
+            padding: (0, 0),
+            ..shape
+        };
+        let steps = unpadded.output_len(time)?;
+        let all = [batch, steps, shape.kernel, channels].map(|n| n as i64);
+        Shape::countable(&all).then_some([batch, steps, channels])
+    }
+
+    /// Bytes between output steps and between taps.
+    fn steps(self, shape: Conv1d) -> [usize; 2] {
+        let nb = self.nb();
+        // A step beyond the whole input is one that is never taken.
+        [shape.stride, shape.dilation].map(|n| nb[1].saturating_mul(n).min(nb[3]))
+    }
+
+    /// A view with any steps between its rows, from `offset` bytes into this packed tensor on.
+    fn strided(self, shape: &[usize], steps: [usize; 3], offset: usize) -> Tensor<'g> {
+        let Some(extents) = Shape::new(shape) else {
+            return self.scope.mistake("strided", format!("{shape:?}"));
+        };
+        let ne = extents.ggml();
         let reach = (ne[0] as usize - 1) * self.nb()[0]
             + (0..3)
                 .map(|i| (ne[i + 1] as usize - 1) * steps[i])
                 .sum::<usize>();
         // SAFETY: a live tensor.
         let bytes = unsafe { sys::ggml_nbytes(self.ptr.as_ptr()) };
-        if reach >= bytes {
-            return self
-                .scope
-                .mistake("strided", format!("reaches byte {reach} of {bytes}"));
+        if offset + reach >= bytes {
+            return self.scope.mistake(
+                "strided",
+                format!("reaches byte {} of {bytes}", offset + reach),
+            );
         }
         // ggml checks a view's packed size against its source, which overlapping rows exceed;
         // so the view is made small and given its extents and steps afterwards.
         // SAFETY: the last byte reached lies inside the source (checked above).
-        self.scope.emit(rank, |ctx| unsafe {
+        self.scope.emit(extents.rank(), |ctx| unsafe {
             let view = sys::ggml_view_4d(
                 ctx,
                 self.ptr.as_ptr(),
@@ -147,7 +185,7 @@ impl<'g> Tensor<'g> {
                 steps[0],
                 steps[1],
                 steps[2],
-                0,
+                offset,
             );
             (*view).ne = ne;
             (*view).nb = [self.nb()[0], steps[0], steps[1], steps[2]];

@@ -105,6 +105,16 @@ impl Scope {
         }
     }
 
+    /// Whether the graph's device runs the operator behind a tensor (else the CPU does).
+    pub(super) fn runs(&self, tensor: Tensor<'_>) -> bool {
+        let root = root(tensor.ptr);
+        self.device.is_cpu()
+            || [tensor.ptr, root].iter().all(|t| {
+                // SAFETY: the question only looks at the tensor's description.
+                unsafe { sys::ggml_backend_dev_supports_op(self.device.0.device(), t.as_ptr()) }
+            })
+    }
+
     /// The device the graph will run on.
     pub fn device(&self) -> &Device {
         &self.device

@@ -5,7 +5,7 @@
 use std::{path::Path, process::Command};
 
 use audiocpp::graph::{
-    BufferBuilder, DType, Device, DeviceOptions, Graph, GraphError, Kernel, Scope,
+    BufferBuilder, Conv1d, DType, Device, DeviceOptions, Graph, GraphError, Kernel, Scope,
 };
 
 const CASE: &str = "GRAPH_FAULT_CASE";
@@ -14,6 +14,10 @@ type Case = (&'static str, &'static str, fn());
 
 /// Name, environment of the plugin, and what its process does.
 const CASES: &[Case] = &[
+    ("convolves", "", convolve),
+    ("cannot pad", "STAND_IN_UNSUPPORTED=PAD", convolve),
+    ("cannot pack", "STAND_IN_UNSUPPORTED=CONT", convolve),
+    ("cannot multiply", "STAND_IN_UNSUPPORTED=MUL_MAT", convolve),
     ("works", "", || {
         assert_eq!(doubled(&open(true).unwrap()), Ok(vec![2.0, 4.0, 6.0, 8.0]))
     }),
@@ -126,6 +130,51 @@ const CASES: &[Case] = &[
         }
     }),
 ];
+
+/// The rows of a convolution overlap, which must not keep it from running in pieces.
+fn convolve() {
+    let device = open(false).unwrap();
+    for (dtype, dilation) in [(DType::F32, 1), (DType::F16, 1), (DType::F16, 2)] {
+        let mut weights = BufferBuilder::weights(&device, 1);
+        let ones = weights.declare("ones", dtype, &[1, 6]).unwrap();
+        weights.allocate().unwrap();
+        match dtype {
+            DType::F32 => ones.write(&[1.0f32; 6]).unwrap(),
+            _ => ones.write(&[half::f16::ONE; 6]).unwrap(),
+        }
+        for pad in [0, 2] {
+            let shape = Conv1d {
+                kernel: 3,
+                stride: 2,
+                dilation,
+                padding: (pad, 0),
+            };
+            let mut graph = Graph::build(&device, |g| {
+                let x = g.input("x", DType::F32, &[1, 7, 2]);
+                g.output("y", x.conv1d(&ones, None, shape));
+                Ok(())
+            })
+            .unwrap();
+            let x: Vec<f32> = (0..7).flat_map(|t| [t as f32, 10.0 * t as f32]).collect();
+            graph.write("x", &x).unwrap();
+            graph.compute().unwrap();
+            let steps = shape.output_len(7).unwrap();
+            let at = |t: usize| {
+                (0..7)
+                    .contains(&t.wrapping_sub(pad))
+                    .then(|| 11 * (t - pad))
+            };
+            let wanted: Vec<f32> = (0..steps)
+                .map(|i| {
+                    (0..3)
+                        .filter_map(|k| at(2 * i + k * dilation))
+                        .sum::<usize>() as f32
+                })
+                .collect();
+            assert_eq!(graph.read::<f32>("y").unwrap(), wanted, "{dtype} {shape:?}");
+        }
+    }
+}
 
 fn attend(g: &Scope) -> Result<(), GraphError> {
     let x = g.input("x", DType::F32, &[1, 3, 2, 8]);

@@ -33,14 +33,7 @@ struct Input {
 /// Installs the tools, builds the release program, fetches the model, transcribes the sample.
 pub fn run(options: &Options) -> Result<()> {
     setup::run(&setup::Options::default())?;
-    sh::run(&mut sh::cargo([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "audiocpp-cli",
-    ]))?;
-    let program = sh::program("audiocpp_cli", "release");
+    let program = sh::release_cli()?;
     sh::run(Command::new(&program).args(["models", "pull", &options.model]))?;
 
     let timing = sh::target_dir().join("demo-timing.json");

@@ -84,6 +84,18 @@ pub fn works(program: &str, args: &[&str]) -> bool {
         .is_ok_and(|status| status.success())
 }
 
+/// Builds our command-line program in release; where it lies.
+pub fn release_cli() -> Result<PathBuf> {
+    run(&mut cargo([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "audiocpp-cli",
+    ]))?;
+    Ok(program("audiocpp_cli", "release"))
+}
+
 /// The command as one would type it in the root folder.
 fn display(command: &Command) -> String {
     let program = Path::new(command.get_program());

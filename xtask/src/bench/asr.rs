@@ -126,14 +126,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Our program in release, and the model in the formats of the three engines.
 fn models(id: &str, workshop: &Workshop) -> Result<Models> {
-    sh::run(&mut sh::cargo([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "audiocpp-cli",
-    ]))?;
-    let program = sh::program("audiocpp_cli", "release");
+    let program = sh::release_cli()?;
     let ct2 = sh::model_folder(&program, id)?;
     let ggml = workshop.ggml_model(id, &ct2)?;
     Ok(Models { program, ct2, ggml })

@@ -270,7 +270,7 @@ impl Backend for Metal {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::super::device::tests::device;
     use super::*;
     use crate::backend::{
@@ -305,8 +305,8 @@ mod tests {
         assert!(!captured(&big, false, false).gpu_graphs);
     }
 
-    fn report(targets: &[&str]) -> LoadReport {
-        let dir = std::path::PathBuf::from("/packs/rocm_v7");
+    /// A HIP pack in `dir` with kernels for `targets`, loaded.
+    pub(crate) fn loaded_pack(targets: &[&str], dir: std::path::PathBuf) -> LoadReport {
         LoadReport {
             attempts: vec![Attempt {
                 backend: BackendType::Hip,
@@ -329,6 +329,10 @@ mod tests {
             }],
             ..LoadReport::default()
         }
+    }
+
+    fn report(targets: &[&str]) -> LoadReport {
+        loaded_pack(targets, "/packs/rocm_v7".into())
     }
 
     #[test]

@@ -2,13 +2,13 @@ use super::*;
 use crate::backend::{
     device::{self, DeviceClass},
     kind::BackendType,
-    load::{Attempt, LoadReport},
-    pack::{Manifest, Pack},
+    load::LoadReport,
     probe::{
         child::Step,
         dev::{System as RealOpener, tests::Errno},
         fixture::{Fixture, Gpu},
     },
+    registry::tests::loaded_pack,
 };
 
 fn cpu() -> DeviceInfo {
@@ -19,31 +19,6 @@ fn hip(gfx: &str) -> DeviceInfo {
     let mut info = device::tests::device(BackendType::Hip, 0, DeviceClass::Discrete);
     info.gfx = gfx.parse().ok();
     info
-}
-
-fn loaded(targets: &[&str], dir: PathBuf) -> LoadReport {
-    LoadReport {
-        attempts: vec![Attempt {
-            backend: BackendType::Hip,
-            path: dir.join("libggml-hip.so"),
-            pack: Some("rocm_v7".into()),
-            registry: Some("ROCm".into()),
-            error: None,
-        }],
-        packs: vec![Pack {
-            dir,
-            manifest: Manifest {
-                name: "rocm_v7".into(),
-                backend: BackendType::Hip,
-                ggml: "0.26.0".into(),
-                api_version: 3,
-                rocm: Some("7.2.4".into()),
-                gfx_targets: targets.iter().map(|&target| target.to_owned()).collect(),
-                options: Default::default(),
-            },
-        }],
-        ..LoadReport::default()
-    }
 }
 
 struct Case {
@@ -73,7 +48,7 @@ impl Case {
         machine.write("pack/libamdhip64.so.7.2.70204", "");
         machine.write("pack/librocblas.so.5", "");
         machine.write("pack/rocblas/library/TensileLibrary_lazy_gfx1100.dat", "");
-        let report = loaded(&["gfx1100"], machine.path("pack"));
+        let report = loaded_pack(&["gfx1100"], machine.path("pack"));
         Case::new(machine, vec![cpu(), hip("gfx1100")], report)
     }
 
@@ -183,7 +158,7 @@ fn wrong_drivers_and_missing_nodes() {
 #[test]
 fn a_pack_without_kernels_for_the_gpu_fails() {
     let mut case = Case::healthy();
-    case.report = loaded(&["gfx1151"], case.machine.path("pack"));
+    case.report = loaded_pack(&["gfx1151"], case.machine.path("pack"));
     let finding = case.finding("targets");
     assert_eq!(finding.outcome, Outcome::Fail);
     assert!(finding.evidence[0].contains("gfx1100") && finding.evidence[0].contains("gfx1151"));
@@ -265,7 +240,7 @@ fn a_small_ttm_limit_is_a_warning_on_integrated_gpus_only() {
 fn known_faults_use_the_packs_rocm() {
     let machine = Fixture::new().gpu(1, &Gpu::strix_halo());
     machine.write("proc/sys/kernel/osrelease", "6.8.0-60-generic");
-    let report = loaded(&["gfx1151"], machine.path("pack"));
+    let report = loaded_pack(&["gfx1151"], machine.path("pack"));
     let case = Case::new(machine, vec![cpu(), hip("gfx1151")], report);
     let finding = case.finding("known-faults");
     assert_eq!(finding.outcome, Outcome::Warn);

@@ -30,6 +30,26 @@ pub struct Lane<'a> {
     pub past: &'a [usize],
 }
 
+impl<'a> Lane<'a> {
+    /// The lanes of a text from its start, token `i` in row `rows[i]`.
+    pub fn text(tokens: &[u32], rows: &'a [usize]) -> Vec<Lane<'a>> {
+        let lanes = tokens.iter().zip(rows).enumerate();
+        lanes
+            .map(|(i, (&token, &row))| Lane {
+                token,
+                position: i,
+                row,
+                past: &rows[..i],
+            })
+            .collect()
+    }
+}
+
+/// The rows that a text of `n` tokens takes in an unused pool.
+pub fn first_rows(n: usize) -> Vec<usize> {
+    (FIRST_ROW..FIRST_ROW + n).collect()
+}
+
 /// Sizes that a decoder graph is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StepShape {
@@ -114,35 +134,22 @@ impl Machine {
     pub fn encode(&mut self, mel: &[f32], frames: &Frames) -> Result<(), GraphError> {
         self.select(frames)?;
         let window = self.windows.last_mut().ok_or_else(not_encoded)?;
-        window.encoder.write("mel", mel)?;
-        if !window.weights.is_empty() {
-            let row: Vec<f16> = window.weights.iter().map(|w| f16::from_f32(*w)).collect();
-            window.encoder.write("mask", &row.repeat(row.len()))?;
-        }
-        window.encoder.compute()
+        run_encoder(&mut window.encoder, mel, &window.weights)
     }
 
     /// The encoder's output `[frames.computed(), d]` for log-mel `[frames.mels(), mels]`: what
     /// [`encode`](Self::encode) gives the decoder, for looking at.
     pub fn features(&self, mel: &[f32], frames: &Frames) -> Result<Vec<f32>, GraphError> {
-        let config = &self.net.config;
-        let weights = frames.weights();
-        let mut graph = build(&self.device, self.exact, |g| {
-            let mel = g.input("mel", DType::F32, &[1, frames.mels(), config.mels]);
-            let mask = g.input("mask", DType::F16, &[weights.len(), weights.len()]);
-            let mask = (!frames.tail.is_empty()).then_some(mask);
-            g.output(
-                "features",
-                self.net
-                    .encoder
-                    .forward(mel, frames, mask, config, self.kernel),
-            );
-            Ok(())
-        })?;
-        let row: Vec<f16> = weights.iter().map(|w| f16::from_f32(*w)).collect();
-        graph.write("mel", mel)?;
-        graph.write("mask", &row.repeat(row.len()))?;
-        graph.compute()?;
+        let finish = |g: &Scope, features: Tensor| g.output("features", features);
+        let mut graph = encoder_graph(
+            &self.device,
+            self.exact,
+            &self.net,
+            frames,
+            self.kernel,
+            finish,
+        )?;
+        run_encoder(&mut graph, mel, &shortened_weights(frames))?;
         graph.read("features")
     }
 
@@ -213,17 +220,8 @@ impl Machine {
     /// start of its text: `[heads, tokens, frames]`. Uses the pool's first rows.
     pub fn attention(&mut self, tokens: &[u32]) -> Result<Vec<f32>, GraphError> {
         self.reserve(tokens.len())?;
-        let rows: Vec<usize> = (FIRST_ROW..FIRST_ROW + tokens.len()).collect();
-        let lanes: Vec<Lane> = tokens
-            .iter()
-            .enumerate()
-            .map(|(i, &token)| Lane {
-                token,
-                position: i,
-                row: rows[i],
-                past: &rows[..i],
-            })
-            .collect();
+        let rows = first_rows(tokens.len());
+        let lanes = Lane::text(tokens, &rows);
         let pool = FIRST_ROW + tokens.len();
         let window = self.windows.last().ok_or_else(not_encoded)?;
         let mut graph = alignment_graph(
@@ -285,18 +283,10 @@ impl Window {
             values: declare("values", [config.text_width, frames.computed()])?,
         };
         buffer.allocate()?;
-        let encoder = build(device, exact, |g| {
-            let mel = g.input("mel", DType::F32, &[1, frames.mels(), config.mels]);
-            let n = frames.computed();
-            let mask = (!frames.tail.is_empty()).then(|| g.input("mask", DType::F16, &[n, n]));
-            let features = net.encoder.forward(mel, &frames, mask, config, kernel);
+        let encoder = encoder_graph(device, exact, net, &frames, kernel, |g, features| {
             net.decoder.store_cross(g, features, &cross);
-            Ok(())
         })?;
-        let weights = match frames.tail.is_empty() {
-            true => Vec::new(),
-            false => frames.weights(),
-        };
+        let weights = shortened_weights(&frames);
         Ok(Window {
             frames,
             weights,
@@ -306,6 +296,42 @@ impl Window {
             steps: Vec::new(),
         })
     }
+}
+
+/// The logarithm of how often each frame counts; empty if each counts once.
+fn shortened_weights(frames: &Frames) -> Vec<f32> {
+    match frames.tail.is_empty() {
+        true => Vec::new(),
+        false => frames.weights(),
+    }
+}
+
+/// The encoder over `frames`; `finish` says what becomes of the features `[1, frames, d]`.
+fn encoder_graph(
+    device: &Device,
+    exact: bool,
+    net: &Net,
+    frames: &Frames,
+    kernel: Kernel,
+    finish: impl for<'g> Fn(&'g Scope, Tensor<'g>),
+) -> Result<Graph, GraphError> {
+    let config = &net.config;
+    build(device, exact, |g| {
+        let mel = g.input("mel", DType::F32, &[1, frames.mels(), config.mels]);
+        let n = frames.computed();
+        let mask = (!frames.tail.is_empty()).then(|| g.input("mask", DType::F16, &[n, n]));
+        finish(g, net.encoder.forward(mel, frames, mask, config, kernel));
+        Ok(())
+    })
+}
+
+fn run_encoder(graph: &mut Graph, mel: &[f32], weights: &[f32]) -> Result<(), GraphError> {
+    graph.write("mel", mel)?;
+    if !weights.is_empty() {
+        let row: Vec<f16> = weights.iter().map(|w| f16::from_f32(*w)).collect();
+        graph.write("mask", &row.repeat(row.len()))?;
+    }
+    graph.compute()
 }
 
 fn self_cache(device: &Device, net: &Net, rows: usize) -> Result<SelfCache, GraphError> {

@@ -1,7 +1,6 @@
 //! The tensor names of each container, and loading the network by them.
 
 use audiocpp::{
-    graph::DeviceTensor,
     nn::{LayerNorm, Linear},
     weights::{Format, LoadError, Source, Weights},
 };
@@ -334,28 +333,4 @@ impl Naming {
             mlp_out,
         })
     }
-}
-
-/// Bytes of the device tensors of the decoder that every step reads; for measurements.
-pub fn step_bytes(net: &Net) -> usize {
-    let linear = |l: &Linear| l.weight.bytes() + l.bias.as_ref().map_or(0, DeviceTensor::bytes);
-    let blocks: usize = net
-        .decoder
-        .blocks
-        .iter()
-        .map(|b| {
-            [
-                &b.self_qkv,
-                &b.self_out,
-                &b.cross_query,
-                &b.cross_out,
-                &b.mlp_in,
-                &b.mlp_out,
-            ]
-            .into_iter()
-            .map(linear)
-            .sum::<usize>()
-        })
-        .sum();
-    blocks + net.decoder.tokens.bytes()
 }

@@ -1,6 +1,6 @@
 //! Which token may come next: forbidden tokens, and the grammar of timestamps.
 
-use crate::tokenizer::{Special, WhisperTokenizer};
+use crate::tokenizer::{N_TIMESTAMPS, Special, WhisperTokenizer};
 
 /// Timestamps up to this may open a window: 1.0 s in steps of 0.02 s.
 const MAX_INITIAL_TIMESTAMP: u32 = 50;
@@ -16,19 +16,21 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// With timestamps up to `last_timestamp` steps of 0.02 s, or without any.
-    pub fn new(
-        tokenizer: &WhisperTokenizer,
-        timestamps: Option<u32>,
-    ) -> crate::tokenizer::Result<Rules> {
+    /// With timestamps or without any.
+    pub fn new(tokenizer: &WhisperTokenizer, timestamps: bool) -> crate::tokenizer::Result<Rules> {
         let special = *tokenizer.special();
         Ok(Rules {
             special,
             suppressed: tokenizer.suppressed_tokens()?,
             blank: tokenizer.blank_tokens()?,
-            timestamps: timestamps.is_some(),
-            last_timestamp: special.timestamp_begin + timestamps.unwrap_or(0),
+            timestamps,
+            last_timestamp: special.timestamp_begin + N_TIMESTAMPS - 1,
         })
+    }
+
+    /// Permits timestamps up to `steps` of 0.02 s: the length of the window's audio.
+    pub fn end_at(&mut self, steps: u32) {
+        self.last_timestamp = self.special.timestamp_begin + steps;
     }
 
     /// Sets the scores of all tokens that may not follow `written` to minus infinity.

@@ -6,7 +6,8 @@
 use audiocpp::{graph::GraphError, sampling::TorchRandom};
 
 use crate::{
-    machine::{FIRST_ROW, Lane, Machine},
+    gates::average_logprob,
+    machine::{FIRST_ROW, Lane, Machine, first_rows},
     rules::{Rules, log_sum_exp},
 };
 
@@ -41,7 +42,7 @@ pub struct Hypothesis {
 impl Hypothesis {
     /// Mean log probability, the end token counted.
     fn mean(&self) -> f32 {
-        self.sum / (self.tokens.len() + 1) as f32
+        average_logprob(self.sum, self.tokens.len())
     }
 }
 
@@ -90,12 +91,11 @@ pub fn search(
         .saturating_sub(task.prompt.len());
     let max_tokens = task.strategy.max_tokens.min(room);
     machine.reserve(task.prompt.len() + lanes * (max_tokens + 1))?;
-    let (scores, no_speech) = read_prompt(machine, task)?;
-    let prompt_rows: Vec<usize> = (FIRST_ROW..FIRST_ROW + task.prompt.len()).collect();
     let first = Hypothesis {
-        rows: prompt_rows,
+        rows: first_rows(task.prompt.len()),
         ..Hypothesis::default()
     };
+    let (scores, no_speech) = read_prompt(machine, task, &first.rows)?;
     let mut state = Search {
         task,
         lanes,
@@ -118,19 +118,12 @@ pub fn search(
 }
 
 /// Scores after the prompt, and the no-speech probability at its start.
-fn read_prompt(machine: &mut Machine, task: &Task) -> Result<(Vec<f32>, f32), GraphError> {
-    let rows: Vec<usize> = (FIRST_ROW..FIRST_ROW + task.prompt.len()).collect();
-    let lanes: Vec<Lane> = task
-        .prompt
-        .iter()
-        .enumerate()
-        .map(|(i, &token)| Lane {
-            token,
-            position: i,
-            row: rows[i],
-            past: &rows[..i],
-        })
-        .collect();
+fn read_prompt(
+    machine: &mut Machine,
+    task: &Task,
+    rows: &[usize],
+) -> Result<(Vec<f32>, f32), GraphError> {
+    let lanes = Lane::text(task.prompt, rows);
     let last = task.prompt.len().saturating_sub(1);
     let mut scores = machine.score(&lanes, &[task.sot, last])?;
     let vocab = scores.len() / 2;

@@ -3,7 +3,7 @@
 use audiocpp::engine::{Result, Stage};
 
 use crate::{
-    machine::{FIRST_ROW, Lane},
+    machine::{Lane, first_rows},
     model::WhisperModel,
     tokenizer::Task,
 };
@@ -44,19 +44,13 @@ pub fn stages(model: &WhisperModel) -> Result<Vec<Stage>> {
         .map_err(|e| audiocpp::engine::Error::internal(e.to_string()))?;
     // Any text tokens do; these spread over the common part of the vocabulary.
     tokens.extend((0..TOKENS).map(|i| 300 + 211 * i));
-    let rows: Vec<usize> = (FIRST_ROW..FIRST_ROW + tokens.len()).collect();
-    let lane = |i: usize| Lane {
-        token: tokens[i],
-        position: i,
-        row: rows[i],
-        past: &rows[..i],
-    };
+    let rows = first_rows(tokens.len());
+    let lanes = Lane::text(&tokens, &rows);
     let all: Vec<usize> = (0..tokens.len()).collect();
-    let lanes: Vec<Lane> = all.iter().map(|&i| lane(i)).collect();
     let decoder = machine.score(&lanes, &all)?;
     let mut steps = Vec::with_capacity(decoder.len());
-    for &i in &all {
-        steps.extend(machine.score(&[lane(i)], &[0])?);
+    for lane in lanes {
+        steps.extend(machine.score(&[lane], &[0])?);
     }
     let stage = |name: &str, values: Vec<f32>| Stage {
         name: name.into(),

@@ -80,10 +80,9 @@ impl Settings {
             timestamps: o.bool("timestamps").unwrap_or(true),
             condition: o.bool("condition_on_previous_text").unwrap_or(true),
             full_window: o.bool("full_window").unwrap_or(false),
-            temperatures: match request.temperature {
-                Some(fixed) if !o.bool("temperature_fallback").unwrap_or(true) => vec![fixed],
-                _ if !o.bool("temperature_fallback").unwrap_or(true) => vec![0.0],
-                _ => temperatures(first, 0.2),
+            temperatures: match o.bool("temperature_fallback").unwrap_or(true) {
+                true => temperatures(first, 0.2),
+                false => vec![first],
             },
             beams: request.beam_size.unwrap_or(1).clamp(1, 16),
             best_of: o.int("best_of").unwrap_or(5).clamp(1, 16) as usize,
@@ -112,7 +111,7 @@ pub struct Run<'a> {
 
 /// The audio that is in memory: from `start` (in samples) to the end of the current window.
 struct Ahead<'s> {
-    source: MonoAt<Box<dyn AudioSource + 's>>,
+    source: MonoAt<&'s mut dyn AudioSource>,
     samples: Vec<f32>,
     start: usize,
     ended: bool,
@@ -127,6 +126,7 @@ struct Progress {
     context_from: usize,
     language: Option<String>,
     last_speech: f64,
+    rules: Rules,
     random: TorchRandom,
 }
 
@@ -141,9 +141,8 @@ impl Run<'_> {
     /// Reads `audio` to its end.
     pub fn transcribe(mut self, audio: &mut dyn AudioSource) -> Result<Transcript> {
         let total = audio.duration_hint();
-        let source: Box<dyn AudioSource + '_> = Box::new(audio);
         let mut ahead = Ahead {
-            source: mono_at(source, RATE).map_err(bad_input)?,
+            source: mono_at(audio, RATE).map_err(bad_input)?,
             samples: Vec::new(),
             start: 0,
             ended: false,
@@ -154,6 +153,7 @@ impl Run<'_> {
             context_from: 0,
             language: self.settings.language.clone(),
             last_speech: 0.0,
+            rules: Rules::new(self.tokenizer, self.settings.timestamps).map_err(bad_input)?,
             random: TorchRandom::new(self.settings.seed),
         };
         if !self.tokenizer.is_multilingual() {
@@ -263,18 +263,17 @@ impl Run<'_> {
             .previous_text(&progress.history[progress.context_from..], text_ctx);
         let sot = prompt.len();
         prompt.extend(&start);
-        let last_timestamp = self.settings.timestamps.then_some(content as u32);
-        let rules = Rules::new(self.tokenizer, last_timestamp).map_err(bad_input)?;
+        progress.rules.end_at(content as u32);
         let special = *self.tokenizer.special();
         let gates = self.settings.gates;
         let mut failed: Vec<Decoded> = Vec::new();
-        for &temperature in &self.settings.temperatures.clone() {
+        for &temperature in &self.settings.temperatures {
             let task = SearchTask {
                 prompt: &prompt,
                 sot,
                 eot: special.eot,
                 no_speech: special.no_speech,
-                rules: &rules,
+                rules: &progress.rules,
                 strategy: Strategy {
                     temperature,
                     beams: self.settings.beams,

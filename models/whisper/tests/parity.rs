@@ -12,7 +12,7 @@ use audiocpp_testing::{
     formula, models, speech,
 };
 use audiocpp_whisper::{
-    machine::{FIRST_ROW, Lane, Machine},
+    machine::{Lane, Machine, first_rows},
     net::Frames,
     open, open_net,
 };
@@ -28,35 +28,19 @@ fn data(name: &str) -> std::path::PathBuf {
 
 /// Scores after each of `tokens`, `[tokens, vocabulary]`, all in one run.
 fn forced(machine: &mut Machine, tokens: &[u32]) -> Vec<f32> {
-    let rows: Vec<usize> = (FIRST_ROW..FIRST_ROW + tokens.len()).collect();
-    let lanes: Vec<Lane> = tokens
-        .iter()
-        .enumerate()
-        .map(|(i, &token)| Lane {
-            token,
-            position: i,
-            row: rows[i],
-            past: &rows[..i],
-        })
-        .collect();
+    let rows = first_rows(tokens.len());
     let all: Vec<usize> = (0..tokens.len()).collect();
-    machine.score(&lanes, &all).unwrap()
+    machine.score(&Lane::text(tokens, &rows), &all).unwrap()
 }
 
 /// As [`forced`], one token at a time through the cache.
 fn stepped(machine: &mut Machine, tokens: &[u32]) -> Vec<f32> {
-    let rows: Vec<usize> = (FIRST_ROW..FIRST_ROW + tokens.len()).collect();
-    let mut scores = Vec::new();
-    for (i, &token) in tokens.iter().enumerate() {
-        let lane = Lane {
-            token,
-            position: i,
-            row: rows[i],
-            past: &rows[..i],
-        };
-        scores.extend(machine.score(&[lane], &[0]).unwrap());
-    }
-    scores
+    let rows = first_rows(tokens.len());
+    let lanes = Lane::text(tokens, &rows);
+    let scores = lanes
+        .iter()
+        .map(|&lane| machine.score(&[lane], &[0]).unwrap());
+    scores.flatten().collect()
 }
 
 fn norm(values: &[f32]) -> f32 {

@@ -166,9 +166,7 @@ pub fn open(
     let net = naming.load(&loader.root(), config)?;
     let parameters = loader.parameters();
     let weights = loader.finish()?;
-    let variant = path
-        .file_stem()
-        .map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let variant = variant_of(path);
     Ok(WhisperModel {
         net: Arc::new(net),
         tokenizer: Arc::new(tokenizer),
@@ -183,6 +181,17 @@ pub fn open(
         parameters,
         variant,
     })
+}
+
+/// The name of the model: of a folder the whole name (`whisper-tiny.en`), of a file the name
+/// without its ending.
+fn variant_of(path: &Path) -> String {
+    let name = if path.is_dir() {
+        path.file_name()
+    } else {
+        path.file_stem()
+    };
+    name.map_or_else(String::new, |n| n.to_string_lossy().into_owned())
 }
 
 /// Loads the network alone, without a vocabulary.
@@ -336,5 +345,22 @@ impl Transcribe for WhisperSession {
             context,
         };
         run.transcribe(audio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dot_in_a_folder_s_name_is_no_ending() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("whisper-tiny.en");
+        std::fs::create_dir(&folder).unwrap();
+        assert_eq!(variant_of(&folder), "whisper-tiny.en");
+        assert_eq!(
+            variant_of(Path::new("models/ggml-tiny.en.bin")),
+            "ggml-tiny.en"
+        );
     }
 }

@@ -10,6 +10,7 @@ pub mod engine;
 pub mod graph;
 pub mod nn;
 pub mod sampling;
+pub mod simd;
 pub mod text;
 pub mod weights;
 

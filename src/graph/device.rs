@@ -313,7 +313,8 @@ impl ThreadPool {
                 // follows the one before within microseconds.
                 poll: 50,
                 strict_cpu: false,
-                paused: false,
+                // They sleep until the first graph comes, and leave the cores to the loader.
+                paused: true,
             };
             let pool = new(&mut params);
             if pool.is_null() {

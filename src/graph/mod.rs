@@ -34,6 +34,7 @@ mod device;
 mod dtype;
 mod error;
 mod guard;
+mod host;
 mod ops;
 mod run;
 mod scope;

@@ -4,7 +4,11 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use ggml_sys as sys;
 
-use super::{DType, DeviceTensor, Scope, Tensor, shape::Shape};
+use super::{
+    DType, DeviceTensor, Scope, Tensor,
+    host::{Factors, Gelu, Product},
+    shape::Shape,
+};
 
 type Binary = unsafe extern "C" fn(
     *mut sys::ggml_context,
@@ -138,8 +142,6 @@ elementwise! {
     elu = ggml_elu;
     /// x sigmoid(x), also called swish.
     silu = ggml_silu;
-    /// GELU in its exact form, with the error function.
-    gelu = ggml_gelu_erf;
     /// GELU in its tanh approximation.
     gelu_tanh = ggml_gelu;
     /// log(1 + exp(x)).
@@ -186,6 +188,22 @@ impl<'g> Tensor<'g> {
         self.scope.emit(self.rank(), |ctx| unsafe {
             sys::ggml_scale_bias(ctx, x.ptr.as_ptr(), factor, offset)
         })
+    }
+
+    /// GELU in its exact form, with the error function.
+    pub fn gelu(self) -> Tensor<'g> {
+        if !self.scope.device().is_cpu() || self.dtype() != DType::F32 {
+            return self.f32_unary("gelu", sys::ggml_gelu_erf);
+        }
+        let factors = self.scope.products.borrow().get(&self.ptr).copied();
+        if let Some(Factors { x, weight, bias }) = factors {
+            // Made anew with the activation in it; ggml leaves out what nobody reads.
+            let of = |ptr, rank| Tensor { ptr, rank, ..self };
+            let bias = bias.map(|bias| of(bias, 1));
+            return of(x, self.rank).product(of(weight, 2), bias, Product { gelu: true });
+        }
+        let x = self.contiguous();
+        self.scope.host_op(x.extents(), &[x], Gelu)
     }
 
     /// x for x > 0, else `slope` x. Written with operators that use every thread.
@@ -339,6 +357,9 @@ impl<'g> Tensor<'g> {
                 .mistake("matmul_t", format!("{self:?} and {other:?}"));
         }
         let (x, w) = (self.packed_rows(), other.packed_rows());
+        if Product::serves(x, w) {
+            return x.product(w, None, Product { gelu: false });
+        }
         let exact = self.scope.exact();
         // SAFETY: inner extents agree, leading ones broadcast, rows are packed, so none of the
         // sides is transposed.
@@ -349,6 +370,29 @@ impl<'g> Tensor<'g> {
             }
             product
         })
+    }
+
+    /// The same product (plus `bias` `[n]`) by code of ours, where [`Product::serves`].
+    fn product(self, weight: Tensor<'g>, bias: Option<Tensor<'g>>, op: Product) -> Tensor<'g> {
+        let mut shape = self.shape();
+        if let Some(last) = shape.last_mut() {
+            *last = weight.ne()[1] as usize;
+        }
+        let Some(shape) = Shape::new(&shape) else {
+            return self.scope.mistake("matmul_t", format!("{shape:?}"));
+        };
+        let inputs: Vec<Tensor> = [self, weight].into_iter().chain(bias).collect();
+        let product = self.scope.host_op(shape, &inputs, op);
+        let factors = Factors {
+            x: self.ptr,
+            weight: weight.ptr,
+            bias: bias.map(|b| b.ptr),
+        };
+        if !op.gelu && !self.scope.failed() {
+            let mut products = self.scope.products.borrow_mut();
+            products.insert(product.ptr, factors);
+        }
+        product
     }
 
     /// The product `[.., m, k]` and `[.., k, n]` -> `[.., m, n]`; the right side is transposed in
@@ -365,6 +409,16 @@ impl<'g> Tensor<'g> {
                 .mistake("linear", format!("weight {weight:?} is no matrix"));
         }
         let weight = self.scope.stored(weight);
+        if let Some(bias) = bias
+            && Product::serves(self, weight)
+            && bias.dtype() == DType::F32
+            && bias.shape() == [weight.dim(0)]
+        {
+            let bias = self.scope.stored(bias);
+            return self
+                .packed_rows()
+                .product(weight, Some(bias), Product { gelu: false });
+        }
         let y = match self.rank() {
             1 => self
                 .reshape(&[1, self.dim(0)])

@@ -9,7 +9,13 @@ use std::{
 
 use ggml_sys as sys;
 
-use super::{DType, Device, DeviceTensor, GraphError, Tensor, buffer::Buffer, guard, shape::Shape};
+use super::{
+    DType, Device, DeviceTensor, GraphError, Tensor,
+    buffer::Buffer,
+    guard,
+    host::{Factors, HostOp},
+    shape::Shape,
+};
 
 /// Room kept for the helper tensors of one operator (casts, copies, views).
 const PER_OPERATOR: usize = 16;
@@ -30,6 +36,11 @@ pub struct Scope {
     pub(super) leaves: RefCell<HashSet<NonNull<sys::ggml_tensor>>>,
     /// Exclusive bounds of integers that the graph itself computes.
     pub(super) ranges: RefCell<HashMap<NonNull<sys::ggml_tensor>, usize>>,
+    /// Code of operators that are ours; the graph's nodes point to it.
+    #[allow(clippy::vec_box)] // the outer box gives a thin address that stays where it is
+    pub(super) host_ops: RefCell<Vec<Box<Box<dyn HostOp>>>>,
+    /// Products by code of ours, with what they were made of.
+    pub(super) products: RefCell<HashMap<NonNull<sys::ggml_tensor>, Factors>>,
     /// Bytes of all intermediate results, as if none shared memory.
     pub(super) bytes: Cell<usize>,
     pub(super) device: Device,
@@ -74,6 +85,8 @@ impl Scope {
                 kept: RefCell::default(),
                 leaves: RefCell::default(),
                 ranges: RefCell::default(),
+                host_ops: RefCell::default(),
+                products: RefCell::default(),
                 bytes: Cell::new(0),
                 device: device.clone(),
                 exact,

@@ -3,6 +3,7 @@
 use super::{
     ConvertFault, Error, HostTensor, LoadError, Result, Source, StoredType, TensorInfo,
     convert::{Turn, convert, convert_rows, to_f32},
+    map::release,
 };
 use crate::graph::{DType, DeviceTensor};
 
@@ -113,6 +114,7 @@ impl Job {
                 .map_err(|f| fault(f.shifted(i * at_once * row)))?;
             self.target.write_bytes_at(offset, &converted)?;
             offset += converted.len();
+            release(piece);
         }
         Ok(offset)
     }
@@ -147,6 +149,7 @@ pub(super) fn host(source: &dyn Source, input: &Input) -> Result<HostTensor> {
     let bytes = source.bytes(info)?;
     let fault = |fault| named(fault, source, &info.name, info.dtype, DType::F32);
     let data = to_f32(&bytes, info.dtype).map_err(fault)?;
+    release(&bytes);
     if let Some(index) = data.iter().position(|v| !v.is_finite()) {
         return Err(fault(ConvertFault::NonFinite { index }));
     }

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use audiocpp::graph::DType;
+use audiocpp::graph::{DType, DeviceTensor, Tensor};
 
 use crate::graph::{Case, Layout, Random, Side, reference};
 
@@ -169,3 +169,55 @@ fn linear_layers() {
         }
     }
 }
+
+/// Layers of many rows: product, bias and activation in one pass where the CPU does them so.
+#[test]
+fn linear_layers_with_gelu() {
+    let mut random = Random::new(33);
+    for dtype in [F32, F16, BF16] {
+        for (left, n) in [
+            (&[24, 1][..], 1),
+            (&[25, 7], 33),
+            (&[3, 31, 40], 65),
+            (&[1, 300, 70], 129),
+            (&[2, 24, 513], 2100),
+        ] {
+            let k = left[left.len() - 1];
+            let a = random.array(left, 1.0);
+            let (w, b) = (random.array(&[n, k], 1.0), random.array(&[n], 1.0));
+            for layout in [Layout::Packed, Layout::Transposed, Layout::Cut] {
+                let sides = [
+                    Side::f32(&a).lying(layout),
+                    Side::stored(&w, dtype),
+                    Side::stored(&b, F32),
+                ];
+                let product = reference::matmul_t(&sides[0].values, &sides[1].values);
+                let with_bias =
+                    product.zip(&sides[2].values.broadcast(product.shape()), |y, b| y + b);
+                let check = |op, wanted: &_, describe: Layer| {
+                    Case {
+                        op,
+                        tolerance: tolerance(dtype),
+                        sides: &sides,
+                        wanted,
+                    }
+                    .check(|_, x, w| describe(x[0], &w[0], &w[1]));
+                };
+                check("linear", &with_bias, |x, w, b| x.linear(w, Some(b)));
+                let activated = with_bias.map(reference::gelu);
+                check("linear, gelu", &activated, |x, w, b| {
+                    x.linear(w, Some(b)).gelu()
+                });
+                let plain = product.map(reference::gelu);
+                check("product, gelu", &plain, |x, w, _| x.linear(w, None).gelu());
+                let both = with_bias.zip(&activated, |y, g| y + g);
+                check("linear and gelu of it", &both, |x, w, b| {
+                    let y = x.linear(w, Some(b));
+                    y + y.gelu()
+                });
+            }
+        }
+    }
+}
+
+type Layer = for<'g> fn(Tensor<'g>, &DeviceTensor, &DeviceTensor) -> Tensor<'g>;

@@ -157,15 +157,23 @@ pub fn open(
 ) -> std::result::Result<WhisperModel, LoadError> {
     let source = weights::open(path)?;
     let (naming, config) = read_config(&*source, path)?;
-    let tokenizer = read_tokenizer(&*source, model_folder(path).as_deref(), config.vocab)?;
     let mel = LogMel::new(LogMelConfig::whisper(config.mels)).map_err(|e| LoadError::Config {
         path: path.to_owned(),
         problem: e.to_string(),
     })?;
     let loader = Loader::new(&*source, device, policy);
+    let vocab = config.vocab;
     let net = naming.load(&loader.root(), config)?;
     let parameters = loader.parameters();
-    let weights = loader.finish()?;
+    // A vocabulary of 50,000 tokens takes about as long to read as the weights of a small model.
+    let folder = model_folder(path);
+    let (tokenizer, weights) = std::thread::scope(|scope| {
+        let tokenizer = scope.spawn(|| read_tokenizer(&*source, folder.as_deref(), vocab));
+        let weights = loader.finish();
+        (tokenizer.join(), weights)
+    });
+    let tokenizer = tokenizer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    let weights = weights?;
     let variant = variant_of(path);
     Ok(WhisperModel {
         net: Arc::new(net),

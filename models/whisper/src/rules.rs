@@ -1,5 +1,7 @@
 //! Which token may come next: forbidden tokens, and the grammar of timestamps.
 
+use audiocpp::simd;
+
 use crate::tokenizer::{N_TIMESTAMPS, Special, WhisperTokenizer};
 
 /// Timestamps up to this may open a window: 1.0 s in steps of 0.02 s.
@@ -52,11 +54,8 @@ impl Rules {
         }
         self.timestamp_grammar(scores, written, begin);
         // If a timestamp, whichever, is more probable than every text token, it is one.
-        let text = scores[..begin.min(scores.len())]
-            .iter()
-            .copied()
-            .fold(f32::NEG_INFINITY, f32::max);
-        if log_sum_exp(&scores[begin.min(scores.len())..]) > text {
+        let text = simd::max(&scores[..begin.min(scores.len())]);
+        if simd::log_sum_exp(&scores[begin.min(scores.len())..]) > text {
             forbid(scores, 0..begin);
         }
     }
@@ -92,13 +91,4 @@ fn forbid(scores: &mut [f32], tokens: std::ops::Range<usize>) {
     let end = tokens.end.min(scores.len());
     let start = tokens.start.min(end);
     scores[start..end].fill(f32::NEG_INFINITY);
-}
-
-/// log Σ exp(x); minus infinity for an empty or fully forbidden slice.
-pub fn log_sum_exp(scores: &[f32]) -> f32 {
-    let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    if max == f32::NEG_INFINITY {
-        return max;
-    }
-    max + scores.iter().map(|s| (s - max).exp()).sum::<f32>().ln()
 }

@@ -3,12 +3,16 @@
 //! Hypotheses share the rows of their common past; what each sees is the list of its rows. So a
 //! beam changes its parent by changing a list, and no cache is ever copied.
 
-use audiocpp::{graph::GraphError, sampling::TorchRandom};
+use audiocpp::{
+    graph::GraphError,
+    sampling::TorchRandom,
+    simd::{self, log_sum_exp},
+};
 
 use crate::{
     gates::average_logprob,
     machine::{FIRST_ROW, Lane, Machine, first_rows},
-    rules::{Rules, log_sum_exp},
+    rules::Rules,
 };
 
 /// How a window is searched.
@@ -168,6 +172,9 @@ impl Search<'_> {
         for (h, row) in self.live.iter_mut().zip(new) {
             h.rows.push(row);
         }
+        if self.live.len() == 1 {
+            return Ok(vec![scores]);
+        }
         let vocab = scores.len() / self.live.len();
         Ok(scores.chunks_exact(vocab).map(<[f32]>::to_vec).collect())
     }
@@ -304,7 +311,7 @@ fn best_tokens(scores: &[f32], count: usize) -> Vec<(u32, f32)> {
 /// A token drawn from softmax(scores / temperature), with its log probability at temperature 1.
 fn draw_token(scores: &[f32], temperature: f32, random: &mut TorchRandom) -> Option<(u32, f32)> {
     let total = log_sum_exp(scores);
-    let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let max = simd::max(scores);
     if total == f32::NEG_INFINITY {
         return None;
     }

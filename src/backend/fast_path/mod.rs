@@ -48,6 +48,8 @@ pub enum FastPath {
     BatchedPrefill,
     /// Reference voices encoded on the device.
     DeviceVoiceEncoder,
+    /// Products of many rows by code of ours.
+    BlockedProduct,
 }
 
 /// How far a path may be trusted on a backend.

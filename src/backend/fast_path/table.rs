@@ -27,7 +27,7 @@ const TESTED: &str = "compared with the plain path by the tests";
 const SAME_CODE: &str = "runs CUDA's kernels; not yet compared on AMD hardware";
 
 /// Every row, in the order of [`FastPath`].
-pub static TABLE: [Row; 15] = [
+pub static TABLE: [Row; 16] = [
     Row {
         path: FastPath::DepthwiseConv1d,
         name: "depthwise-conv1d",
@@ -320,6 +320,20 @@ pub static TABLE: [Row; 15] = [
                 Off,
                 "not yet compared; the CPU's codes are the reference",
             ),
+        ],
+    },
+    Row {
+        path: FastPath::BlockedProduct,
+        name: "blocked-product",
+        what: "products of 24 rows and more by blocked f32 code, weights widened block by block",
+        instead: "ggml's products, which round activations to the type of the weights",
+        ops: &[],
+        status: [
+            (Cpu, Validated, TESTED),
+            (Cuda, Off, "code for the CPU"),
+            (Hip, Off, "code for the CPU"),
+            (Vulkan, Off, "code for the CPU"),
+            (Metal, Off, "code for the CPU"),
         ],
     },
 ];

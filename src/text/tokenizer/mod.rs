@@ -6,6 +6,7 @@
 //! [`Utf8Stream`](crate::text::Utf8Stream).
 
 mod alphabet;
+mod pieces;
 mod ranks;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use tokenizers::{
 };
 
 use alphabet::Alphabet;
+use pieces::Pieces;
 
 /// Why a vocabulary could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +54,7 @@ pub type Result<T> = std::result::Result<T, TokenizerError>;
 pub struct Tokenizer {
     rules: tokenizers::Tokenizer,
     /// Bytes that each id stands for.
-    pieces: HashMap<u32, Box<[u8]>>,
+    pieces: Pieces,
     /// Ids outside the model proper: control tokens and other added strings.
     added: HashMap<u32, String>,
     len: usize,
@@ -71,9 +73,9 @@ impl Tokenizer {
     /// Reads the content of a Hugging Face `tokenizer.json`.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         let what = "tokenizer.json";
-        let value: Value = serde_json::from_slice(json).map_err(|e| format_error(what, e))?;
+        let spelling: Spelling = serde_json::from_slice(json).map_err(|e| format_error(what, e))?;
         let rules = tokenizers::Tokenizer::from_bytes(json).map_err(|e| format_error(what, e))?;
-        Self::new(rules, alphabet_of(&value), what)
+        Self::new(rules, spelling.alphabet(), what)
     }
 
     /// Reads `vocab.json` (token to id) with `merges.txt`, byte-level as GPT-2's.
@@ -131,16 +133,15 @@ impl Tokenizer {
             .into_iter()
             .map(|(id, token)| (id, token.content))
             .collect();
-        let mut pieces: HashMap<u32, Box<[u8]>> = HashMap::new();
-        for (token, id) in rules.get_vocab(false) {
+        let model = rules.get_vocab(false).into_iter().map(|(token, id)| {
             // A string outside the alphabet is an added one that sits in the model's table.
-            let bytes = alphabet.bytes(&token).unwrap_or(token.into_bytes());
-            pieces.insert(id, bytes.into_boxed_slice());
-        }
-        for (id, content) in &added {
-            pieces.insert(*id, content.as_bytes().into());
-        }
-        let last = pieces.keys().max().copied();
+            (id, alphabet.bytes(&token).unwrap_or(token.into_bytes()))
+        });
+        let also = added
+            .iter()
+            .map(|(id, content)| (*id, content.clone().into_bytes()));
+        let pieces = Pieces::new(model.chain(also));
+        let last = pieces.last();
         let last = last.ok_or_else(|| format_error(what, "the vocabulary is empty"))?;
         Ok(Tokenizer {
             rules,
@@ -167,7 +168,7 @@ impl Tokenizer {
 
     /// The bytes that `id` stands for.
     pub fn piece(&self, id: u32) -> Option<&[u8]> {
-        self.pieces.get(&id).map(|piece| &piece[..])
+        self.pieces.get(id)
     }
 
     /// The string of a control token or other added token; None for ordinary tokens.
@@ -230,21 +231,27 @@ pub fn byte_level_bytes(token: &str) -> Option<Vec<u8>> {
     Alphabet::ByteLevel.bytes(token)
 }
 
-/// Reads from a `tokenizer.json` how its strings spell bytes.
-fn alphabet_of(json: &Value) -> Alphabet {
-    let names = |part: &str| {
+/// The parts of a `tokenizer.json` that tell how its strings spell bytes; its tables are left out.
+#[derive(serde::Deserialize)]
+struct Spelling {
+    #[serde(default)]
+    pre_tokenizer: Value,
+    #[serde(default)]
+    decoder: Value,
+}
+
+impl Spelling {
+    fn alphabet(&self) -> Alphabet {
         let mut names = Vec::new();
-        collect_types(&json[part], &mut names);
-        names
-    };
-    let (cut, decoder) = (names("pre_tokenizer"), names("decoder"));
-    let either = |name: &str| cut.contains(&name) || decoder.contains(&name);
-    if either("ByteLevel") {
-        Alphabet::ByteLevel
-    } else if either("Metaspace") || either("ByteFallback") {
-        Alphabet::Metaspace
-    } else {
-        Alphabet::Plain
+        collect_types(&self.pre_tokenizer, &mut names);
+        collect_types(&self.decoder, &mut names);
+        if names.contains(&"ByteLevel") {
+            Alphabet::ByteLevel
+        } else if names.contains(&"Metaspace") || names.contains(&"ByteFallback") {
+            Alphabet::Metaspace
+        } else {
+            Alphabet::Plain
+        }
     }
 }
 

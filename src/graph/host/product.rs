@@ -1,0 +1,188 @@
+//! The product of matrices.
+
+use std::{cell::RefCell, ptr::NonNull};
+
+use ggml_sys as sys;
+
+use half::slice::HalfFloatSliceExt;
+
+use super::{HostOp, Operand, Output, Share};
+use crate::{
+    backend::FastPath,
+    graph::{DType, Tensor},
+    simd,
+};
+
+/// x wᵀ (+ bias), or GELU of that, x `[.., m, k]` f32 with packed rows, w `[.., n, k]` f32, f16 or bf16, bias
+/// `[n]` f32.
+///
+/// Weights are widened to f32 a block of rows at a time, so that a block serves many rows of x;
+/// the activations keep all their bits, which ggml's own products for half weights round off. The
+/// inner loops are the `gemm` crate's.
+#[derive(Clone, Copy)]
+pub(in crate::graph) struct Product {
+    /// Take GELU of the result while it is in the cache.
+    pub gelu: bool,
+}
+
+/// Rows of x below which reading the weights is the cost, and ggml's kernels are as good.
+const FEWEST_ROWS: i64 = 24;
+
+/// What a product was made of.
+#[derive(Clone, Copy)]
+pub(in crate::graph) struct Factors {
+    pub x: NonNull<sys::ggml_tensor>,
+    pub weight: NonNull<sys::ggml_tensor>,
+    pub bias: Option<NonNull<sys::ggml_tensor>>,
+}
+
+/// Values of a widened block: bounds the memory that a thread takes for it (4 MiB).
+const BLOCK_VALUES: usize = 1 << 20;
+
+thread_local! {
+    static WIDENED: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Product {
+    /// Whether this is the way to compute x wᵀ, given that ggml could.
+    pub fn serves(x: Tensor, w: Tensor) -> bool {
+        let device = x.scope().device();
+        device.is_cpu()
+            && device.fast_path(FastPath::BlockedProduct)
+            && x.rank() >= 2
+            && x.ne()[1] >= FEWEST_ROWS
+            && x.ne()[0] == w.ne()[0]
+            && x.dtype() == DType::F32
+            && faster_for(w.dtype())
+    }
+}
+
+/// Whether widening beats ggml's kernel for this type of weights. It does not where a processor
+/// multiplies the type itself: bytes (quantised weights) everywhere, f16 on ARM, bf16 on some.
+fn faster_for(dtype: DType) -> bool {
+    match dtype {
+        DType::F32 => true,
+        DType::F16 => cfg!(target_arch = "x86_64"),
+        DType::BF16 => !multiplies_bf16(),
+        _ => false,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn multiplies_bf16() -> bool {
+    is_x86_feature_detected!("avx512bf16")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn multiplies_bf16() -> bool {
+    cfg!(target_arch = "aarch64")
+}
+
+// SAFETY: a job is a block of the result, and no two jobs overlap.
+unsafe impl HostOp for Product {
+    fn run(&self, inputs: &[Operand], output: &Output, share: Share) {
+        let (x, w, bias) = (&inputs[0], &inputs[1], inputs.get(2));
+        let [k, _, _, _] = x.ne;
+        let [n, m, n2, n3] = output.ne;
+        let columns = columns_of_block(n, k, share.of);
+        let across = n.div_ceil(columns);
+        // Where the columns do not go round, the rows are shared out too.
+        let down = share.of.div_ceil(across * n2 * n3).min(m);
+        for job in share.of_jobs(across * down * n2 * n3) {
+            let (block, matrix) = (job % (across * down), job / (across * down));
+            let at = [matrix % n2, matrix / n2];
+            let (c, r) = (block % across * columns, block / across);
+            let (c, r) = (c..(c + columns).min(n), m * r / down..m * (r + 1) / down);
+            multiply(x, w, output, at, r.clone(), c.clone());
+            let bias = bias.map(|bias| &bias.row_f32(0, 0, 0)[c.clone()]);
+            for row in r {
+                // SAFETY: this job's own block.
+                let row = unsafe { output.row([row, at[0], at[1]], c.clone()) };
+                match (bias, self.gelu) {
+                    (Some(bias), true) => simd::add_gelu(row, bias),
+                    (Some(bias), false) => simd::add(row, bias),
+                    (None, true) => simd::gelu(row),
+                    (None, false) => break,
+                }
+            }
+        }
+    }
+}
+
+/// Columns in one piece of work: as many as possible, since each piece packs its rows of x again.
+fn columns_of_block(n: usize, k: usize, threads: usize) -> usize {
+    let even = n.div_ceil(threads).next_multiple_of(16).max(64);
+    even.min((BLOCK_VALUES / k.max(1)).max(64)).min(n)
+}
+
+/// One block of the result.
+fn multiply(
+    x: &Operand,
+    w: &Operand,
+    output: &Output,
+    [i2, i3]: [usize; 2],
+    rows: std::ops::Range<usize>,
+    columns: std::ops::Range<usize>,
+) {
+    let k = x.ne[0];
+    // Leading axes of w broadcast over those of x.
+    let w_at = [i2 * w.ne[2] / x.ne[2], i3 * w.ne[3] / x.ne[3]];
+    let first = w.row(columns.start, w_at[0], w_at[1]);
+    let lhs: *const f32 = x.row(rows.start, i2, i3).cast();
+    WIDENED.with_borrow_mut(|widened| {
+        let (rhs, step) = match w.dtype {
+            DType::F32 => (first.cast::<f32>(), w.nb[1] / 4),
+            dtype => {
+                widened.resize(columns.len() * k, 0.0);
+                for (i, row) in widened.chunks_exact_mut(k).enumerate() {
+                    // SAFETY: row `columns.start + i` of w holds k values of its type.
+                    unsafe { widen(first.add(i * w.nb[1]), dtype, row) };
+                }
+                (widened.as_ptr(), k)
+            }
+        };
+        // SAFETY: a block of this job's own, rows `output.ne[0]` values apart.
+        let out = unsafe { output.row([rows.start, i2, i3], columns.clone()) }.as_mut_ptr();
+        // SAFETY: x holds `rows` rows of k packed values `nb[1]` bytes apart, w (or its widened
+        // copy) `columns` rows of k values `step` apart, and the result that block.
+        unsafe {
+            gemm::gemm(
+                rows.len(),
+                columns.len(),
+                k,
+                out,
+                1,
+                output.ne[0] as isize,
+                false,
+                lhs,
+                1,
+                (x.nb[1] / 4) as isize,
+                rhs,
+                step as isize,
+                1,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                gemm::Parallelism::None,
+            );
+        }
+    });
+}
+
+/// A row of weights as f32.
+///
+/// # Safety
+/// `from` holds `to.len()` values of type `dtype`.
+unsafe fn widen(from: *const u8, dtype: DType, to: &mut [f32]) {
+    // SAFETY: by the caller's promise; ggml's tensors are aligned for their type.
+    unsafe {
+        match dtype {
+            DType::BF16 => std::slice::from_raw_parts(from.cast::<half::bf16>(), to.len())
+                .convert_to_f32_slice(to),
+            _ => std::slice::from_raw_parts(from.cast::<half::f16>(), to.len())
+                .convert_to_f32_slice(to),
+        }
+    }
+}

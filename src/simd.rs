@@ -114,6 +114,32 @@ pub fn sum_exp(values: &[f32], offset: f32) -> f32 {
     lanes.iter().sum::<f32>() + rest.iter().map(|x| exp(x - offset)).sum::<f32>()
 }
 
+/// Makes `values` their softmax; zeros where all are minus infinity.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
+pub fn softmax(values: &mut [f32]) {
+    let most = max(values);
+    if most == f32::NEG_INFINITY {
+        values.fill(0.0);
+        return;
+    }
+    let mut lanes = [0.0f32; 16];
+    let (chunks, rest) = values.as_chunks_mut::<16>();
+    for chunk in chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *x = exp(*x - most);
+            *lane += *x;
+        }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *x = exp(*x - most);
+        *lane += *x;
+    }
+    let share = 1.0 / lanes.iter().sum::<f32>();
+    for x in values {
+        *x *= share;
+    }
+}
+
 /// log Σ exp(x); minus infinity for no values, or where all are minus infinity.
 pub fn log_sum_exp(values: &[f32]) -> f32 {
     let most = max(values);
@@ -180,6 +206,29 @@ mod tests {
         assert_eq!(log_sum_exp(&[]), f32::NEG_INFINITY);
         assert_eq!(log_sum_exp(&[f32::NEG_INFINITY; 40]), f32::NEG_INFINITY);
         assert_eq!(log_sum_exp(&[f32::NEG_INFINITY, 3.0]), 3.0);
+    }
+
+    #[test]
+    fn softmax_of_any_length() {
+        for n in [1, 15, 16, 33, 1500] {
+            let x: Vec<f32> = (0..n).map(|i| (i as f32 * 1.7).cos() * 20.0).collect();
+            let sum: f64 = x.iter().map(|&x| f64::from(x).exp()).sum();
+            let mut found = x.clone();
+            softmax(&mut found);
+            for (&x, found) in x.iter().zip(found) {
+                let wanted = f64::from(x).exp() / sum;
+                assert!(
+                    (f64::from(found) - wanted).abs() < 1e-6,
+                    "{n}: {found}, {wanted}"
+                );
+            }
+        }
+        let mut closed = [f32::NEG_INFINITY; 20];
+        softmax(&mut closed);
+        assert_eq!(closed, [0.0; 20]);
+        let mut broken = [1.0, f32::NAN, 2.0];
+        softmax(&mut broken);
+        assert!(broken.iter().all(|x| x.is_nan()));
     }
 
     #[test]

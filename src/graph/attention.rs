@@ -2,7 +2,7 @@
 
 use ggml_sys as sys;
 
-use super::{DType, Tensor, shape::Shape};
+use super::{DType, Tensor, host::Attention, shape::Shape};
 
 /// How [`Tensor::attention`] is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,17 @@ impl<'g> Tensor<'g> {
                 .permute(&[0, 2, 1, 3])
                 .reshape(&[batch, query, heads * vw]);
         }
-        let mask = mask.map_or(std::ptr::null_mut(), |m| m.contiguous().ptr.as_ptr());
+        let mask = mask.map(Tensor::contiguous);
+        if Attention::serves(q, k) {
+            let shape = [batch, query, heads, vw];
+            let Some(shape) = Shape::new(&shape) else {
+                return self.scope.mistake("attention", format!("{shape:?}"));
+            };
+            let inputs: Vec<Tensor> = [q, k, v].into_iter().chain(mask).collect();
+            let mixed = self.scope.host_op(shape, &inputs, Attention { scale });
+            return mixed.reshape(&[batch, query, heads * vw]);
+        }
+        let mask = mask.map_or(std::ptr::null_mut(), |m| m.ptr.as_ptr());
         let exact = self.scope.exact();
         // SAFETY: all extents and types were checked above; rows of q, k, v are packed.
         let mixed = self.scope.emit(4, |ctx| unsafe {

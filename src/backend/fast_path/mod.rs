@@ -48,7 +48,7 @@ pub enum FastPath {
     BatchedPrefill,
     /// Reference voices encoded on the device.
     DeviceVoiceEncoder,
-    /// Products of many rows by code of ours.
+    /// Products and attention of many rows by code of ours.
     BlockedProduct,
 }
 

@@ -325,8 +325,8 @@ pub static TABLE: [Row; 16] = [
     Row {
         path: FastPath::BlockedProduct,
         name: "blocked-product",
-        what: "products of 24 rows and more by blocked f32 code, weights widened block by block",
-        instead: "ggml's products, which round activations to the type of the weights",
+        what: "products and attention of 24 rows and more by blocked f32 code, halves widened block by block",
+        instead: "ggml's operators, which round activations to the type of the weights",
         ops: &[],
         status: [
             (Cpu, Validated, TESTED),

@@ -4,6 +4,7 @@
 //! A node's code is called once on each of ggml's threads and computes its share of the result.
 
 mod activation;
+mod attention;
 mod product;
 
 use std::{ffi::c_void, panic::AssertUnwindSafe};
@@ -12,6 +13,7 @@ use ggml_sys as sys;
 
 use super::{DType, Scope, Tensor, shape::Shape};
 pub(super) use activation::Gelu;
+pub(super) use attention::Attention;
 pub(super) use product::{Factors, Product};
 
 /// The code behind a node.

@@ -26,7 +26,7 @@ pub(in crate::graph) struct Product {
 }
 
 /// Rows of x below which reading the weights is the cost, and ggml's kernels are as good.
-const FEWEST_ROWS: i64 = 24;
+pub(super) const FEWEST_ROWS: i64 = 24;
 
 /// What a product was made of.
 #[derive(Clone, Copy)]
@@ -143,32 +143,42 @@ fn multiply(
         };
         // SAFETY: a block of this job's own, rows `output.ne[0]` values apart.
         let out = unsafe { output.row([rows.start, i2, i3], columns.clone()) }.as_mut_ptr();
-        // SAFETY: x holds `rows` rows of k packed values `nb[1]` bytes apart, w (or its widened
-        // copy) `columns` rows of k values `step` apart, and the result that block.
+        // SAFETY: x holds `rows` rows of k packed values, w (or its widened copy) `columns` rows,
+        // and the result that block.
         unsafe {
-            gemm::gemm(
-                rows.len(),
-                columns.len(),
-                k,
-                out,
-                1,
-                output.ne[0] as isize,
-                false,
-                lhs,
-                1,
-                (x.nb[1] / 4) as isize,
-                rhs,
-                step as isize,
-                1,
-                0.0,
+            gemm(
+                [rows.len(), columns.len(), k],
+                (out, output.ne[0]),
+                (lhs, x.nb[1] / 4),
+                (rhs, 1, step),
                 1.0,
-                false,
-                false,
-                false,
-                gemm::Parallelism::None,
             );
         }
     });
+}
+
+/// out = scale a b for a `[m, k]`, b `[k, n]`. Matrices are addresses with the steps between rows
+/// (and for b also between columns), in values.
+///
+/// # Safety
+/// a and b hold these matrices, and out has room for `[m, n]` that nobody else uses.
+pub(super) unsafe fn gemm(
+    [m, n, k]: [usize; 3],
+    (out, out_step): (*mut f32, usize),
+    (a, a_step): (*const f32, usize),
+    (b, b_step, b_column): (*const f32, usize, usize),
+    scale: f32,
+) {
+    let [out_step, a_step, b_step, b_column] =
+        [out_step, a_step, b_step, b_column].map(|step| step as isize);
+    let none = gemm::Parallelism::None;
+    // SAFETY: by the caller's promise; nothing is conjugated, and what out held is not read.
+    unsafe {
+        gemm::gemm(
+            m, n, k, out, 1, out_step, false, a, 1, a_step, b, b_column, b_step, 0.0, scale, false,
+            false, false, none,
+        );
+    }
 }
 
 /// A row of weights as f32.

@@ -107,14 +107,19 @@ Values random_values(size_t n, unsigned seed) {
     return values;
 }
 
-double bound(ggml_type type, bool fast) {
-    if (type == GGML_TYPE_F32) return fast ? 2e-3 : 1e-5;
+// `tf32`: f32 products may round their operands to TF32's 11 bits (2.4e-4 each on average).
+double bound(ggml_type type, bool tf32) {
+    if (type == GGML_TYPE_F32) return tf32 ? 2e-3 : 1e-5;
     return type == GGML_TYPE_F16 ? 4e-3 : 2e-2;   // ggml's own half-precision products are within these
 }
 
 struct Bench {
     ggml_backend_t gpu, cpu;
     const Route * route;
+    // ggml puts its cuBLAS handle into TF32 mode; for HIP it leaves hipBLAS's mode alone. So a call
+    // that the route leaves to cuBLAS (switched off, or not planned when a graph is captured) is
+    // held to TF32's bound; what the route computes itself, to the exact one.
+    bool blas_uses_tf32;
     unsigned seed = 1;
 
     // Compares one shape; returns how the counters moved.
@@ -132,7 +137,8 @@ struct Bench {
         printf("%-52s %9.1f us %7.1f TFLOP/s  error %.1e  lt %ld blas %ld heuristics %ld hits %ld native %ld runs %ld\n", line,
                got.microseconds, flops / got.microseconds / 1e6, error, moved["lt_calls"], moved["blas_calls"],
                moved["heuristic_queries"], moved["cache_hits"], moved["pointer_array_native"], moved["pointer_array_runs"]);
-        check(error < bound(type, fast), std::string("error of ") + line);
+        const bool left_to_blas = moved["blas_calls"] > 0;
+        check(error < bound(type, fast || (left_to_blas && blas_uses_tf32)), std::string("error of ") + line);
         return moved;
     }
 };
@@ -227,7 +233,8 @@ int main(int argc, char ** argv) {
     const Route route(ggml_backend_dev_backend_reg(device));
     if (!route.stats || !route.stat_name || !route.f32 || !route.library) { printf("the plugin has no BLASLt route\n"); return 2; }
     printf("%s, %s, %s\n", ggml_backend_dev_name(device), ggml_backend_dev_description(device), route.library());
-    Bench bench{ ggml_backend_dev_init(device, nullptr), ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr), &route };
+    const bool is_cuda = !strcmp(ggml_backend_reg_name(ggml_backend_dev_backend_reg(device)), "CUDA");
+    Bench bench{ ggml_backend_dev_init(device, nullptr), ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr), &route, is_cuda };
     const auto set_threads = reinterpret_cast<ggml_backend_set_n_threads_t>(ggml_backend_reg_get_proc_address(
         ggml_backend_dev_backend_reg(ggml_backend_get_device(bench.cpu)), "ggml_backend_set_n_threads"));
     if (set_threads) set_threads(bench.cpu, int(std::max(1u, std::thread::hardware_concurrency())));

@@ -4,6 +4,8 @@
 mod devices;
 #[path = "graph/limits.rs"]
 mod limits;
+#[path = "graph/live.rs"]
+mod live;
 #[path = "graph/mistakes.rs"]
 mod mistakes;
 #[path = "graph/misuse.rs"]

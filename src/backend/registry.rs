@@ -9,15 +9,18 @@ use super::{
 use ggml_sys::{blaslt, plugins};
 use serde::Serialize;
 
-/// Live GPU graphs a device keeps: each one reserves memory of its own.
+/// Live graphs that a GPU with memory of its own keeps: each one reserves some of it.
 pub const MAX_LIVE_GRAPHS: usize = 8;
+/// Live graphs that a device keeps whose backend captures none.
+const MAX_PLAIN_GRAPHS: usize = 32;
 
 /// How captured GPU graphs are used on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GraphPolicy {
     /// Whether the backend may capture and replay its kernels as a graph.
     pub gpu_graphs: bool,
-    /// Most graphs (buckets of shapes) that stay allocated; the least recently used goes first.
+    /// Most graphs (buckets of shapes) that stay allocated; the least recently used is freed first
+    /// and planned again when it is used next.
     pub max_live: usize,
     /// Whether the allocations of a request are given back at its end.
     pub release_after_request: bool,
@@ -30,7 +33,7 @@ impl GraphPolicy {
     pub fn none() -> GraphPolicy {
         GraphPolicy {
             gpu_graphs: false,
-            max_live: MAX_LIVE_GRAPHS,
+            max_live: MAX_PLAIN_GRAPHS,
             release_after_request: false,
             reason: "the backend has none",
         }

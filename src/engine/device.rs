@@ -8,8 +8,11 @@ use super::{
     run::RunContext,
 };
 use crate::{
-    backend::{Banner, Choices, DeviceInfo, DeviceSpec, Inventory, Plan, Request, SelectError},
+    backend::{
+        Banner, Choices, DeviceInfo, DeviceSpec, FastPath, Inventory, Plan, Request, SelectError,
+    },
     graph::{Device, DeviceOptions, GraphError},
+    weights::{self, Policy, StoredType},
 };
 
 /// What a model runs on, and what was tried before.
@@ -62,6 +65,28 @@ impl LoadOptions {
         self.try_in_order(&plan, context, |info| {
             let device = Device::open(info, &options).map_err(Error::from)?;
             load(&device)
+        })
+    }
+
+    /// The type to keep a model's weights in: the one asked for, else the file's own, except where
+    /// the device's fast paths say otherwise.
+    ///
+    /// # Errors
+    /// A type that does not exist (`BadInput`).
+    pub fn weight_policy(&self, device: &Device, source: &dyn weights::Source) -> Result<Policy> {
+        if let Some(name) = &self.weight_type {
+            return name.parse().map_err(Error::bad_input);
+        }
+        let matrices = source.tensors().iter().filter(|t| t.shape.len() > 1);
+        let stored: Vec<StoredType> = matrices.map(|t| t.dtype).collect();
+        let single = !stored.is_empty()
+            && stored.iter().all(|t| *t == StoredType::F32)
+            && device.fast_path(FastPath::F16Weights);
+        let expand = stored.iter().any(|t| t.is_quantized())
+            && !device.fast_path(FastPath::QuantizedWeights);
+        Ok(match single || expand {
+            true => Policy::F16,
+            false => Policy::Native,
         })
     }
 

@@ -13,6 +13,7 @@ use super::{
     suggest::hint,
     task::*,
 };
+use crate::backend::FastPath;
 
 /// How a model is loaded; crosses process borders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,6 +75,11 @@ pub struct FamilyInfo {
 pub trait Family: Send + Sync {
     /// Describes the family.
     fn info(&self) -> FamilyInfo;
+
+    /// The fast paths that its models ask their device for.
+    fn fast_paths(&self) -> &'static [FastPath] {
+        &[]
+    }
 
     /// Whether the file or folder at `path` looks like one of its packages; reads little.
     fn can_load(&self, path: &Path) -> bool;

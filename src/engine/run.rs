@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,13 @@ pub enum Event {
     },
     /// A segment of the transcript that will not change any more.
     Segment(Segment),
+    /// A stage of the work took this long; stages may come several times in a run.
+    Stage {
+        /// Its name, such as `encode`.
+        stage: String,
+        /// Wall time.
+        seconds: f64,
+    },
     /// Something the user should know that does not stop the run.
     Warning {
         /// One line.
@@ -127,6 +135,20 @@ impl RunContext {
                 unit,
             });
         }
+    }
+
+    /// Does `work` and reports how long it took, as a stage; stages must not lie inside each other.
+    pub fn timed<T>(&self, stage: &str, work: impl FnOnce() -> T) -> T {
+        if self.sink.is_none() {
+            return work();
+        }
+        let started = Instant::now();
+        let made = work();
+        self.send(Event::Stage {
+            stage: stage.to_owned(),
+            seconds: started.elapsed().as_secs_f64(),
+        });
+        made
     }
 
     /// Reports something that does not stop the run.

@@ -2,15 +2,35 @@
 
 use ggml_sys as sys;
 
-use super::{DType, Tensor, host::Attention, shape::Shape};
+use super::{DType, Device, Tensor, host::Attention, shape::Shape};
+use crate::backend::FastPath;
+
+/// The fused kernels of CUDA and HIP copy rows in pieces of this many bytes, from addresses that
+/// are multiples of it; others end the process with a misaligned access.
+const ROW_ALIGNMENT: usize = 16;
 
 /// How [`Tensor::attention`] is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// One fused operator that never stores the scores.
+    ///
+    /// GPUs round f32 keys and values to half precision for it, so that an exact graph
+    /// ([`Graph::build_exact`](super::Graph::build_exact)) with f32 keys takes `Plain` on them.
     Flash,
     /// Two products and a softmax; the scores are stored.
     Plain,
+}
+
+impl Kernel {
+    /// The kernel for a model whose weights are kept exactly (f32) or not: fused where the device
+    /// takes [`FastPath::FlashAttention`] and half precision is good enough.
+    pub fn choose(device: &Device, exact: bool) -> Kernel {
+        if exact || !device.fast_path(FastPath::FlashAttention) {
+            Kernel::Plain
+        } else {
+            Kernel::Flash
+        }
+    }
 }
 
 impl<'g> Tensor<'g> {
@@ -47,8 +67,9 @@ impl<'g> Tensor<'g> {
             );
         }
         // [batch, head, time, width]
-        let [q, k, v] = [self, keys, values].map(|t| t.packed_rows().permute(&[0, 2, 1, 3]));
-        if kernel == Kernel::Plain {
+        let [q, k, v] = [self, keys, values].map(|t| t.aligned_rows().permute(&[0, 2, 1, 3]));
+        let rounds = self.scope.exact() && k.dtype() == DType::F32 && !self.scope.device().is_cpu();
+        if kernel == Kernel::Plain || rounds {
             let weights = q.matmul_t(k).softmax(scale, mask); // [batch, head, query, key]
             let mixed = weights.matmul_t(v.transpose().contiguous()); // [batch, head, query, width]
             return mixed
@@ -79,6 +100,19 @@ impl<'g> Tensor<'g> {
         mixed.reshape(&[batch, query, heads * vw])
     }
 
+    /// The same values with packed rows that all start at multiples of [`ROW_ALIGNMENT`] bytes
+    /// from the start of their memory, which is aligned itself.
+    fn aligned_rows(self) -> Tensor<'g> {
+        // SAFETY: a live tensor.
+        let offset = unsafe { (*self.ptr.as_ptr()).view_offs };
+        let steps = self.nb();
+        let aligned = |bytes: &usize| bytes.is_multiple_of(ROW_ALIGNMENT);
+        match aligned(&offset) && steps[1..].iter().all(aligned) {
+            true => self.packed_rows(),
+            false => self.contiguous(),
+        }
+    }
+
     /// The attention weights softmax(scale q kᵀ + mask) alone: q `[batch, query, head, width]`,
     /// k `[batch, key, kv head, width]` -> `[batch, head, query, key]`.
     pub fn attention_weights(
@@ -90,5 +124,68 @@ impl<'g> Tensor<'g> {
         let q = self.permute(&[0, 2, 1, 3]);
         let k = keys.permute(&[0, 2, 1, 3]);
         q.matmul_t(k).softmax(scale, mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::NonNull;
+
+    use super::*;
+    use crate::{
+        backend::Choices,
+        graph::{Graph, guard},
+    };
+
+    /// The sources of the only fused operator of a graph over keys that begin `cut` values into
+    /// wider rows: byte steps and offsets.
+    fn sources(cut: usize) -> Vec<([usize; 4], usize)> {
+        let device = Device::cpu(1).unwrap();
+        let mut found = Vec::new();
+        let seen = std::cell::RefCell::new(&mut found);
+        Graph::build(&device, |g| {
+            let q = g.input("q", DType::F32, &[1, 3, 2, 64]);
+            let k = g.input("k", DType::F16, &[1, 5, 2, 64 + 8]);
+            let k = k.slice(-1, cut, 64);
+            let y = q.attention(k, k, None, 1.0, Kernel::Flash);
+            g.output("y", y);
+            let fused = guard::root(y.ptr);
+            let all = guard::sources(fused).map(|t: NonNull<sys::ggml_tensor>| {
+                // SAFETY: a live tensor.
+                let t = unsafe { t.as_ref() };
+                (t.nb, t.view_offs)
+            });
+            **seen.borrow_mut() = all.collect();
+            Ok(())
+        })
+        .unwrap();
+        found
+    }
+
+    #[test]
+    fn rows_of_the_fused_kernel_are_aligned() {
+        // Aligned rows are used where they lie; others are copied.
+        assert_eq!(sources(8)[1].0[2], 2 * 72);
+        assert_eq!(sources(8)[1].1, 16);
+        for cut in [1, 3, 8] {
+            let sources = sources(cut);
+            assert_eq!(sources.len(), 3);
+            for (steps, offset) in sources {
+                assert!(offset.is_multiple_of(ROW_ALIGNMENT), "{cut}: {offset}");
+                for step in &steps[1..] {
+                    assert!(step.is_multiple_of(ROW_ALIGNMENT), "{cut}: {steps:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn models_get_the_kernel_that_the_device_takes() {
+        let device = Device::cpu(1).unwrap();
+        assert_eq!(Kernel::choose(&device, false), Kernel::Flash);
+        assert_eq!(Kernel::choose(&device, true), Kernel::Plain);
+        let off = Choices::from_options(None, ["flash-attention=off"]).unwrap();
+        let device = device.with_fast_paths(off);
+        assert_eq!(Kernel::choose(&device, false), Kernel::Plain);
     }
 }

@@ -12,8 +12,10 @@ use std::{
 
 use ggml_sys as sys;
 
-use super::GraphError;
-use crate::backend::{BackendType, Banner, Choices, Decision, DeviceInfo, FastPath, Inventory};
+use super::{GraphError, live::Live};
+use crate::backend::{
+    BackendType, Banner, Choices, Decision, DeviceInfo, FastPath, GraphPolicy, Inventory, backend,
+};
 
 /// How a device is opened.
 #[derive(Debug, Clone)]
@@ -48,9 +50,10 @@ pub(super) struct Opened {
     /// The same backend as `main` where the device is the CPU.
     pub(super) cpu: NonNull<sys::ggml_backend>,
     pool: Option<ThreadPool>,
-    busy: Mutex<()>,
+    busy: Mutex<Live>,
     name: String,
     description: String,
+    pub(super) kind: BackendType,
     pub(super) strict: bool,
     cancel: Arc<AtomicBool>,
     /// Operators that went to the CPU and were warned about.
@@ -74,7 +77,7 @@ impl Device {
             threads,
             ..DeviceOptions::default()
         };
-        Device::open_handle(handle, &options)
+        Device::open_handle(handle, &options, GraphPolicy::none())
     }
 
     /// Opens a device that a loaded backend offers.
@@ -100,7 +103,8 @@ impl Device {
         info: &DeviceInfo,
         options: &DeviceOptions,
     ) -> Result<Device, GraphError> {
-        Device::open_handle(handle_of(info)?, options)
+        let policy = backend(info.backend).map_or_else(GraphPolicy::none, |b| b.graphs(info));
+        Device::open_handle(handle_of(info)?, options, policy)
     }
 
     /// Opens the device that `handle` names.
@@ -110,6 +114,7 @@ impl Device {
     fn open_handle(
         handle: sys::plugins::DeviceHandle,
         options: &DeviceOptions,
+        policy: GraphPolicy,
     ) -> Result<Device, GraphError> {
         let dev = handle.as_ptr();
         // SAFETY: a handle names a device that stays registered for the life of the process;
@@ -140,9 +145,10 @@ impl Device {
             main,
             cpu,
             pool,
-            busy: Mutex::new(()),
+            busy: Mutex::new(Live::new(policy)),
             name,
             description,
+            kind: kind_of(dev),
             strict: options.strict,
             cancel,
             warned: Mutex::default(),
@@ -168,17 +174,9 @@ impl Device {
 
     fn decide(&self, path: FastPath) -> Decision {
         let dev = self.0.device();
-        // SAFETY: an opened device is registered for the life of the process; its registry's
-        // name is a static string.
-        let registry = unsafe {
-            text(sys::ggml_backend_reg_name(
-                sys::ggml_backend_dev_backend_reg(dev),
-            ))
-        };
-        let kind = BackendType::of_registry(&registry).unwrap_or(BackendType::Best);
         self.1
-            // SAFETY: as above.
-            .decide(path, kind, |op| unsafe {
+            // SAFETY: an opened device is registered for the life of the process.
+            .decide(path, self.0.kind, |op| unsafe {
                 super::capability::supports(dev, op)
             })
     }
@@ -224,7 +222,7 @@ impl std::fmt::Debug for Device {
 
 impl Opened {
     /// Exclusive use of the device; held around every ggml call that computes, copies or allocates.
-    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Live> {
         // The guard protects ggml's state, which a Rust panic cannot leave half-changed.
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -374,6 +372,18 @@ fn init(
                     .into(),
         }
     })
+}
+
+/// The kind of a registered device, `Best` for one of an unknown registry.
+fn kind_of(dev: sys::ggml_backend_dev_t) -> BackendType {
+    // SAFETY: a registered device stays for the life of the process; its registry's name is a
+    // static string.
+    let registry = unsafe {
+        text(sys::ggml_backend_reg_name(
+            sys::ggml_backend_dev_backend_reg(dev),
+        ))
+    };
+    BackendType::of_registry(&registry).unwrap_or(BackendType::Best)
 }
 
 /// # Safety

@@ -87,6 +87,21 @@ pub enum GraphError {
     /// The description of a graph names no output and stores nothing.
     #[error("the graph has no output and stores nothing")]
     NoResult,
+    /// More values at once than ggml can plan, in a graph that is split between two devices.
+    #[error(
+        "the graph keeps {alive} values at once, at most {limit} can be planned for {device} while \
+         the CPU runs {ops} of it; choose a device that has these operators"
+    )]
+    TooManyAlive {
+        /// The device's name.
+        device: String,
+        /// Values alive at once.
+        alive: usize,
+        /// Most that ggml plans.
+        limit: usize,
+        /// ggml's names of the operators that the CPU runs, comma-separated.
+        ops: String,
+    },
     /// The model describes a graph beyond any sensible size.
     #[error("the graph has more than {0} operators")]
     TooManyNodes(usize),

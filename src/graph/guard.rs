@@ -108,11 +108,7 @@ impl Scope {
     /// Whether the graph's device runs the operator behind a tensor (else the CPU does).
     pub(super) fn runs(&self, tensor: Tensor<'_>) -> bool {
         let root = root(tensor.ptr);
-        self.device.is_cpu()
-            || [tensor.ptr, root].iter().all(|t| {
-                // SAFETY: the question only looks at the tensor's description.
-                unsafe { sys::ggml_backend_dev_supports_op(self.device.0.device(), t.as_ptr()) }
-            })
+        self.device.is_cpu() || [tensor.ptr, root].iter().all(|t| self.device.0.runs(*t))
     }
 
     /// The device the graph will run on.
@@ -140,6 +136,15 @@ pub(super) fn sources(tensor: Raw) -> impl Iterator<Item = Raw> {
     // SAFETY: a live tensor.
     let all = unsafe { (*tensor.as_ptr()).src };
     all.into_iter().filter_map(NonNull::new)
+}
+
+/// The operators of a graph, in the order in which they run.
+pub(super) fn nodes(graph: NonNull<sys::ggml_cgraph>) -> impl Iterator<Item = Raw> {
+    // SAFETY: the graph is alive.
+    let count = unsafe { sys::ggml_graph_n_nodes(graph.as_ptr()) };
+    // SAFETY: as above; the indices are below the count.
+    let at = move |i| NonNull::new(unsafe { sys::ggml_graph_node(graph.as_ptr(), i) });
+    (0..count).filter_map(at)
 }
 
 /// ggml's name of the operator behind a tensor.

@@ -1,11 +1,16 @@
 //! A finished graph: allocated once, run many times.
 
-use std::{ptr::NonNull, sync::Arc};
+use std::sync::Arc;
 
 use ggml_sys as sys;
 
 use super::{
-    DType, Device, Element, GraphError, Scope, Tensor, device::Opened, guard, scope::Port,
+    DType, Device, Element, GraphError, Scope, Tensor,
+    device::Opened,
+    guard,
+    live::Layout,
+    placement::{Placement, warn_once},
+    scope::Port,
 };
 
 /// Descriptions that a first attempt has room for; more until the graph fits.
@@ -14,7 +19,8 @@ const MAX_CAPACITY: usize = 1 << 18;
 
 /// A graph that is allocated on its device.
 pub struct Graph {
-    scheduler: NonNull<sys::ggml_backend_sched>,
+    /// Its number at the device, which holds its memory.
+    id: u64,
     scope: Scope,
     device: Arc<Opened>,
     /// For each input, whether it was written since the last run.
@@ -24,8 +30,8 @@ pub struct Graph {
     on_cpu: Vec<String>,
 }
 
-// SAFETY: the scheduler and the tensors have no thread affinity, and every use of them takes
-// `&mut self` or the device's lock.
+// SAFETY: the tensors have no thread affinity, and every use of them takes `&mut self` or the
+// device's lock.
 unsafe impl Send for Graph {}
 
 impl Graph {
@@ -97,54 +103,21 @@ impl Graph {
             }
             warn_once(&opened, &on_cpu);
         }
-        let busy = opened.lock();
-        let mut backends = [opened.main.as_ptr(), opened.cpu.as_ptr()];
-        let count = if device.is_cpu() { 1 } else { 2 };
-        // SAFETY: the backends are alive as long as `opened`; the last one is the CPU's, as the
-        // scheduler demands; null buffer types ask for each backend's own.
-        let scheduler = unsafe {
-            sys::ggml_backend_sched_new(
-                backends.as_mut_ptr(),
-                std::ptr::null_mut(),
-                count,
-                capacity,
-                false,
-                false,
-            )
-        };
-        let scheduler = NonNull::new(scheduler).expect("ggml aborts rather than return null");
-        for node in placement.on_device {
-            // SAFETY: a node of this graph and a backend of this scheduler.
-            unsafe {
-                sys::ggml_backend_sched_set_tensor_backend(
-                    scheduler.as_ptr(),
-                    node.as_ptr(),
-                    opened.main.as_ptr(),
-                );
-            }
-        }
+        // SAFETY: live tensors.
+        let bytes = |p: &Port| (p.tensor, unsafe { sys::ggml_nbytes(p.tensor.as_ptr()) });
+        let outputs = scope.outputs.borrow().iter().map(bytes).collect();
+        let places = (placement.on_device, on_cpu.clone());
+        let layout = Layout::new(scope.context, scope.graph, capacity, places, outputs);
+        let id = opened.lock().admit(&opened, layout)?;
         let written = vec![false; scope.inputs.borrow().len()];
-        let graph = Graph {
-            scheduler,
+        Ok(Graph {
+            id,
             scope,
-            device: opened.clone(),
+            device: opened,
             written,
             ran: false,
             on_cpu,
-        };
-        // SAFETY: a fresh scheduler and a complete graph.
-        let done = unsafe {
-            sys::ggml_backend_sched_alloc_graph(scheduler.as_ptr(), graph.scope.graph.as_ptr())
-        };
-        drop(busy);
-        if !done {
-            return Err(GraphError::OutOfMemory {
-                device: opened.name().to_owned(),
-                what: "a graph's intermediate results".into(),
-                mib: graph.bytes().div_ceil(1 << 20),
-            });
-        }
-        Ok(graph)
+        })
     }
 
     /// Sets an input for the next run.
@@ -176,13 +149,14 @@ impl Graph {
             });
         }
         let bytes: &[u8] = bytemuck::cast_slice(values);
+        let mut live = self.device.lock();
+        live.wake(&self.device, self.id)?.expect_run();
         // SAFETY: the tensor is alive.
         if unsafe { (*port.tensor.as_ptr()).buffer.is_null() } {
             // Nothing that leads to an output reads it, so the planner gave it no memory.
             self.written[index] = true;
             return Ok(());
         }
-        let _busy = self.device.lock();
         // SAFETY: allocated with exactly this size; the lock is held.
         unsafe {
             sys::ggml_backend_tensor_set(
@@ -213,13 +187,9 @@ impl Graph {
         }
         self.written.fill(false);
         self.ran = false;
-        let _busy = self.device.lock();
-        // SAFETY: allocated by `allocate`; the lock is held.
-        let status = unsafe {
-            sys::ggml_backend_sched_graph_compute(
-                self.scheduler.as_ptr(),
-                self.scope.graph.as_ptr(),
-            )
+        let status = {
+            let mut live = self.device.lock();
+            live.wake(&self.device, self.id)?.compute()
         };
         match status {
             sys::GGML_STATUS_SUCCESS => {
@@ -246,9 +216,9 @@ impl Graph {
     /// [`GraphError::Type`] if `T` is not its type.
     pub fn read<T: Element>(&self, name: &str) -> Result<Vec<T>, GraphError> {
         let outputs = self.scope.outputs.borrow();
-        let (_, port) = find(&outputs, name, "output")?;
+        let (index, port) = find(&outputs, name, "output")?;
         let mut values = vec![T::zeroed(); port.shape.count()];
-        self.read_port(port, &mut values)?;
+        self.read_port(index, port, &mut values)?;
         Ok(values)
     }
 
@@ -258,11 +228,16 @@ impl Graph {
     /// As [`Graph::read`]; also if the count differs.
     pub fn read_into<T: Element>(&self, name: &str, values: &mut [T]) -> Result<(), GraphError> {
         let outputs = self.scope.outputs.borrow();
-        let (_, port) = find(&outputs, name, "output")?;
-        self.read_port(port, values)
+        let (index, port) = find(&outputs, name, "output")?;
+        self.read_port(index, port, values)
     }
 
-    fn read_port<T: Element>(&self, port: &Port, values: &mut [T]) -> Result<(), GraphError> {
+    fn read_port<T: Element>(
+        &self,
+        index: usize,
+        port: &Port,
+        values: &mut [T],
+    ) -> Result<(), GraphError> {
         if port.dtype != T::DTYPE {
             return Err(mistyped(port, T::DTYPE));
         }
@@ -283,7 +258,11 @@ impl Graph {
                 problem: "read before a run succeeded".into(),
             });
         }
-        let _busy = self.device.lock();
+        let live = self.device.lock();
+        if let Some(saved) = live.seat(self.id).saved(index) {
+            bytemuck::cast_slice_mut(values).copy_from_slice(saved);
+            return Ok(());
+        }
         // SAFETY: `output` made the tensor contiguous, so its size is that of `values`; the lock
         // is held.
         unsafe {
@@ -306,17 +285,15 @@ impl Graph {
         Ok(find(&outputs, name, "output")?.1.shape.as_slice().to_vec())
     }
 
-    /// Memory of the intermediate results in bytes, over all backends.
+    /// Memory of the intermediate results in bytes, over all backends; 0 while the graph is parked
+    /// (see [`GraphPolicy::max_live`](crate::backend::GraphPolicy::max_live)).
     pub fn bytes(&self) -> usize {
-        // SAFETY: a live scheduler and its own backends.
-        unsafe {
-            (0..sys::ggml_backend_sched_get_n_backends(self.scheduler.as_ptr()))
-                .map(|i| {
-                    let backend = sys::ggml_backend_sched_get_backend(self.scheduler.as_ptr(), i);
-                    sys::ggml_backend_sched_get_buffer_size(self.scheduler.as_ptr(), backend)
-                })
-                .sum()
-        }
+        self.device.lock().bytes(self.id)
+    }
+
+    /// ggml's names of the operators, in the order in which they run.
+    pub fn operators(&self) -> Vec<&'static str> {
+        guard::nodes(self.scope.graph).map(guard::op_name).collect()
     }
 
     /// ggml's names of the operators that run on the CPU because the device lacks them.
@@ -327,9 +304,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        let _busy = self.device.lock();
-        // SAFETY: made by `allocate`, freed once; the lock is held.
-        unsafe { sys::ggml_backend_sched_free(self.scheduler.as_ptr()) };
+        self.device.lock().remove(self.id);
     }
 }
 
@@ -372,90 +347,6 @@ fn outside<T: Element>(values: &[T], limit: usize) -> Option<i64> {
         }
         DType::I64 => bytemuck::cast_slice(values).iter().copied().find(bad),
         _ => None,
-    }
-}
-
-/// Which operators the device runs. Left to itself, the scheduler follows the weights, and keeps
-/// on the CPU what has none beside it.
-struct Placement {
-    on_device: Vec<NonNull<sys::ggml_tensor>>,
-    /// ggml's names of the operators that the CPU must run.
-    on_cpu: Vec<String>,
-}
-
-impl Placement {
-    fn of(opened: &Opened, scope: &Scope) -> Result<Placement, GraphError> {
-        let mut placement = Placement {
-            on_device: Vec::new(),
-            on_cpu: Vec::new(),
-        };
-        let graph = scope.graph.as_ptr();
-        // SAFETY: the graph is complete and alive.
-        let count = unsafe { sys::ggml_graph_n_nodes(graph) };
-        // SAFETY: as above; the indices are below the count.
-        let nodes = (0..count).map(|i| unsafe { sys::ggml_graph_node(graph, i) });
-        for node in nodes.filter_map(NonNull::new) {
-            // SAFETY: the question only looks at the node.
-            if unsafe { sys::ggml_backend_dev_supports_op(opened.device(), node.as_ptr()) } {
-                // SAFETY: a live tensor.
-                if !guard::moves(unsafe { (*node.as_ptr()).op }) {
-                    placement.on_device.push(node);
-                }
-            } else {
-                placement.leave(opened, node)?;
-            }
-        }
-        Ok(placement)
-    }
-
-    /// Gives an operator to the CPU, where that is possible.
-    fn leave(
-        &mut self,
-        opened: &Opened,
-        node: NonNull<sys::ggml_tensor>,
-    ) -> Result<(), GraphError> {
-        let name = guard::op_name(node).to_owned();
-        let target = guard::root(node).as_ptr();
-        // SAFETY: live tensors; ggml's names end with a NUL.
-        let stored = unsafe {
-            (!(*target).buffer.is_null())
-                .then(|| std::ffi::CStr::from_ptr((*target).name.as_ptr()).to_string_lossy())
-        };
-        if let Some(tensor) = stored {
-            return Err(GraphError::MissingWrite {
-                device: opened.name().to_owned(),
-                tensor: tensor.into_owned(),
-                op: name,
-            });
-        }
-        // SAFETY: the backend is alive; the question only looks at the node.
-        let cpu = opened.main != opened.cpu
-            && unsafe {
-                let cpu = sys::ggml_backend_get_device(opened.cpu.as_ptr());
-                sys::ggml_backend_dev_supports_op(cpu, node.as_ptr())
-            };
-        if !cpu {
-            return Err(GraphError::MissingOp {
-                device: opened.name().to_owned(),
-                ops: name,
-            });
-        }
-        if !self.on_cpu.contains(&name) {
-            self.on_cpu.push(name);
-        }
-        Ok(())
-    }
-}
-
-fn warn_once(opened: &Opened, names: &[String]) {
-    let mut warned = opened
-        .warned
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    for name in names {
-        if warned.insert(name.clone()) {
-            tracing::warn!(device = opened.name(), op = %name, "the device lacks this operator; it runs on the CPU");
-        }
     }
 }
 

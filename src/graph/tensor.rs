@@ -306,7 +306,6 @@ impl<'g> Tensor<'g> {
                 format!("axis {axis} of {} {}", self.dtype(), self.extents()),
             );
         };
-        let mut p = [0i32; 8];
         let g = self.rank() - 1 - at;
         let ends = (i32::try_from(before), i32::try_from(after));
         let mut padded = self.ne();
@@ -321,13 +320,29 @@ impl<'g> Tensor<'g> {
                 .scope
                 .mistake("pad", format!("{self:?} by {before} and {after}"));
         }
-        (p[2 * g], p[2 * g + 1]) = (lo, hi);
         let x = self.contiguous();
+        // With the axes behind it, the axis is one long row: CUDA's and HIP's kernel takes rows of
+        // any length, but only 65535 of them.
+        let inner: i64 = padded[..g].iter().product();
+        let whole = Shape::from_ggml(&padded, self.rank());
+        if g > 0 && padded[g].saturating_mul(inner) <= i64::from(i32::MAX) {
+            let rows: i64 = padded[g + 1..].iter().product();
+            let flat = [rows as usize, (self.ne()[g] * inner) as usize];
+            let [lo, hi] = [lo, hi].map(|n| n * inner as i32);
+            return x.reshape(&flat).pad_ggml(0, lo, hi).reshaped(whole);
+        }
+        x.pad_ggml(g, lo, hi)
+    }
+
+    /// Zeros before and after along ggml's axis `g` of packed f32 values.
+    fn pad_ggml(self, g: usize, before: i32, after: i32) -> Tensor<'g> {
+        let mut p = [0i32; 8];
+        (p[2 * g], p[2 * g + 1]) = (before, after);
         // SAFETY: f32, packed, non-negative paddings.
         self.scope.emit(self.rank(), |ctx| unsafe {
             sys::ggml_pad_ext(
                 ctx,
-                x.ptr.as_ptr(),
+                self.ptr.as_ptr(),
                 p[0],
                 p[1],
                 p[2],

@@ -8,6 +8,8 @@ use audiocpp::graph::{
     BufferBuilder, Conv1d, DType, Device, DeviceOptions, Graph, GraphError, Kernel, Scope,
 };
 
+use crate::live;
+
 const CASE: &str = "GRAPH_FAULT_CASE";
 
 type Case = (&'static str, &'static str, fn());
@@ -116,6 +118,78 @@ const CASES: &[Case] = &[
             }
         },
     ),
+    ("keeps eight graphs", "", || {
+        let device = open(false).unwrap();
+        assert_eq!(device.graph_policy().max_live, 8);
+        live::few_stay_alive(&device);
+    }),
+    ("shares its memory", "STAND_IN_TYPE=igpu", || {
+        let device = open(false).unwrap();
+        let policy = device.graph_policy();
+        assert!(policy.max_live == 2 && policy.release_after_request);
+        live::few_stay_alive(&device);
+    }),
+    (
+        "parks graphs when memory runs out",
+        "STAND_IN_LIMIT=4000000",
+        || {
+            let device = open(false).unwrap();
+            let build = || {
+                Graph::build(&device, |g| {
+                    let x = g.input("x", DType::F32, &[1 << 18]);
+                    g.output("y", x.sqr().sum_last());
+                    Ok(())
+                })
+            };
+            let mut graphs: Vec<Graph> = (0..6).map(|_| build().unwrap()).collect();
+            assert!(device.live_graphs() < 4, "{}", device.live_graphs());
+            for graph in &mut graphs {
+                graph.write("x", &vec![2.0f32; 1 << 18]).unwrap();
+                graph.compute().unwrap();
+                assert_eq!(graph.read::<f32>("y").unwrap(), [(1 << 20) as f32]);
+            }
+        },
+    ),
+    ("lays out many values", "", || {
+        let device = open(true).unwrap();
+        for count in [200, 300, 600] {
+            live::sums_of_scattered(&device, count);
+        }
+    }),
+    (
+        "cannot lay out many values",
+        "STAND_IN_UNSUPPORTED=SQR",
+        || {
+            let device = open(false).unwrap();
+            live::sums_of_scattered(&device, 100);
+            match live::scattered(&device, 600).map(drop) {
+                Err(GraphError::TooManyAlive {
+                    device, alive, ops, ..
+                }) => {
+                    assert_eq!((&device[..], &ops[..]), ("ROCm0", "SQR"));
+                    assert!((600..700).contains(&alive), "{alive}");
+                }
+                other => panic!("{other:?}"),
+            }
+        },
+    ),
+    ("pads more rows than a launch has blocks", "", || {
+        // Along time the rows become one; along the last axis there are too many of them.
+        for (axis, on_cpu) in [(0, vec![]), (1, vec!["PAD"])] {
+            let mut graph = Graph::build(&open(false).unwrap(), |g| {
+                let x = g.input("x", DType::F32, &[70_001, 2]);
+                g.output("y", (x * 1.0).pad(axis, 1, 2).sum_last());
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(graph.on_cpu(), on_cpu);
+            graph.write("x", &[1.0f32; 140_002]).unwrap();
+            graph.compute().unwrap();
+            let sums = graph.read::<f32>("y").unwrap();
+            assert_eq!(sums.iter().sum::<f32>(), 140_002.0);
+            assert_eq!(sums.first(), Some(&if axis == 0 { 0.0 } else { 2.0 }));
+        }
+    }),
     ("is not where the weights are", "", || {
         let (gpu, cpu) = (open(false).unwrap(), Device::cpu(1).unwrap());
         for (stored, run) in [(&gpu, &cpu), (&cpu, &gpu)] {

@@ -149,11 +149,20 @@ impl Case<'_> {
     where
         F: for<'g> Fn(&'g Scope, &[Tensor<'g>], &[DeviceTensor]) -> Tensor<'g>,
     {
+        self.check_on(|_| self.tolerance, describe);
+    }
+
+    /// As [`Case::check`], with a tolerance for each device.
+    pub fn check_on<F>(&self, tolerance: impl Fn(&Device) -> f64, describe: F)
+    where
+        F: for<'g> Fn(&'g Scope, &[Tensor<'g>], &[DeviceTensor]) -> Tensor<'g>,
+    {
         for device in DEVICES.iter() {
             let got = self
                 .run(device, &describe)
                 .unwrap_or_else(|error| panic!("{}: {error}", self.title(device)));
-            self.compare(device, &got);
+            let tolerance = tolerance(device);
+            Case { tolerance, ..*self }.compare(device, &got);
         }
     }
 

@@ -49,6 +49,8 @@ pub enum Command {
     Models(Models),
     /// Compare what a device computes with the CPU, stage by stage
     Check(Box<Check>),
+    /// Measure how long a task takes, in fresh processes
+    Bench(Box<Bench>),
     /// List the devices that models can run on
     Devices {
         /// Print JSON
@@ -164,6 +166,65 @@ pub struct Check {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `bench INPUT...`: a task under the clock.
+#[derive(Clone, Debug, Args)]
+pub struct Bench {
+    /// Recordings: files, folders or patterns; a run takes all of them in turn
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    /// What to do: asr
+    #[arg(long, default_value = "asr")]
+    pub task: String,
+    /// The model
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Processes for each setting
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub rounds: u16,
+    /// Runs of each process before the clock starts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=100))]
+    pub warmup: u16,
+    /// Timed runs of each process
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub reps: u16,
+    /// Compare every usable device (or --devices) with every type of weights (or --weight-types)
+    #[arg(long)]
+    pub matrix: bool,
+    /// Devices to compare
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub devices: Vec<String>,
+    /// Types of weights to compare
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub weight_types: Vec<String>,
+    /// Language of the speech as an ISO 639 code; auto finds out
+    #[arg(short, long)]
+    pub language: Option<String>,
+    /// Give every word its times
+    #[arg(short, long)]
+    pub words: bool,
+    /// Hypotheses of beam search; 1 is greedy
+    #[arg(long, visible_alias = "num-beams", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub beam_size: Option<u16>,
+    /// Another option of the family; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub request_option: Vec<String>,
+    /// Print JSON, with every single run
+    #[arg(long)]
+    pub json: bool,
+    /// Print Markdown tables; the default
+    #[arg(long)]
+    pub markdown: bool,
+    /// Write the JSON to this file
+    #[arg(long, value_name = "FILE")]
+    pub json_out: Option<PathBuf>,
+    /// Write the Markdown to this file
+    #[arg(long, value_name = "FILE")]
+    pub markdown_out: Option<PathBuf>,
+    /// Measure one round in this process, for `bench`
+    #[arg(long, hide = true)]
+    pub measure: bool,
 }
 
 /// `transcribe INPUT...`.

@@ -2,10 +2,11 @@
 
 use audiocpp::{
     backend::{
-        BackendType, Choices, DeviceSpec, Inventory, Request,
+        BackendType, Choices, DeviceSpec, FastPath, Inventory, Request,
         fast_path::{FAST_PATH_VARIABLE, TABLE},
         spec::DEVICE_VARIABLE,
     },
+    engine::{Family, Registry},
     graph::{Device, DeviceOptions},
 };
 use serde_json::json;
@@ -45,8 +46,15 @@ impl DeviceArgs {
     }
 }
 
+/// Families whose models ask for a path.
+fn users(registry: &Registry, path: FastPath) -> Vec<&'static str> {
+    let asks = |family: &&dyn Family| family.fast_paths().contains(&path);
+    let families = registry.families().filter(asks);
+    families.map(|family| family.info().name).collect()
+}
+
 /// Prints the table of fast paths for a device.
-pub fn run(args: &DeviceArgs, as_json: bool) -> Outcome {
+pub fn run(args: &DeviceArgs, registry: &Registry, as_json: bool) -> Outcome {
     let request = Request {
         spec: args.spec()?,
         fallback_cpu: args.fallback.is_some(),
@@ -77,6 +85,7 @@ pub fn run(args: &DeviceArgs, as_json: bool) -> Outcome {
                     "status": decision.status,
                     "forced": decision.forced,
                     "reason": decision.reason,
+                    "families": users(registry, row.path),
                 })
             })
             .collect();
@@ -87,13 +96,17 @@ pub fn run(args: &DeviceArgs, as_json: bool) -> Outcome {
             "fast_paths": rows,
         }));
     }
-    let head = ["FAST PATH", "", "STATUS", "WHY", "WHAT"];
+    let head = ["FAST PATH", "", "STATUS", "USED BY", "WHY", "WHAT"];
     let mut lines = vec![head.map(str::to_owned)];
     for (row, decision) in TABLE.iter().zip(&decisions) {
         lines.push([
             row.name.to_owned(),
             if decision.on { "on" } else { "off" }.to_owned(),
             format!("{:?}", decision.status).to_lowercase(),
+            match users(registry, row.path) {
+                none if none.is_empty() => "-".to_owned(),
+                families => families.join(", "),
+            },
             decision.reason.clone(),
             row.what.to_owned(),
         ]);

@@ -11,6 +11,7 @@ fn uses_device(cli: &Cli) -> Option<bool> {
     let args = match &cli.command {
         Some(Command::Transcribe(args)) => &args.model.device,
         Some(Command::Check(args)) => &args.model.device,
+        Some(Command::Bench(args)) => &args.model.device,
         Some(Command::FastPaths { device, .. }) => device,
         Some(Command::DeviceTrial { .. } | Command::Devices { .. }) => return Some(false),
         Some(_) => return None,

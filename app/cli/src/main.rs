@@ -3,6 +3,7 @@
 
 mod ancestor;
 mod args;
+mod bench;
 mod check;
 mod device_trial;
 mod devices;
@@ -84,6 +85,7 @@ fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
         }
         Some(Command::Models(command)) => models::run(&command, cancel),
         Some(Command::Check(args)) => check::run(&args, registry, cancel),
+        Some(Command::Bench(args)) => bench::run(&args, registry, cancel),
         Some(Command::Devices { json }) => devices::run(json),
         Some(Command::Doctor {
             json,
@@ -94,7 +96,7 @@ fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
             let limit = Duration::from_secs(trial_limit.into());
             doctor::run(json, bundle, (!no_trial).then_some(limit))
         }
-        Some(Command::FastPaths { device, json }) => fast_paths::run(&device, json),
+        Some(Command::FastPaths { device, json }) => fast_paths::run(&device, registry, json),
         Some(Command::DeviceTrial { device, load_only }) => device_trial::run(&device, load_only),
         None => transcribe::run(&flag_form(cli.flags, registry)?, registry, cancel),
     }

@@ -379,6 +379,11 @@ fn flags_force_fast_paths_and_win_over_the_environment() {
     assert_eq!(row("flash-attention")["forced"], true);
     assert_eq!(row("mapped-weights")["on"], false);
     assert_eq!(row("packed-projection")["on"], true);
+    let uses = |name: &str, family: &str| {
+        let families = row(name)["families"].clone();
+        families.as_array().unwrap().iter().any(|f| f == family)
+    };
+    assert!(uses("flash-attention", "whisper") && !uses("fused-snake", "whisper"));
     let bad = plugins.cli(&["fast-paths", "--fast-path", "flash=on"], &[]);
     assert_eq!(bad.code(), Some(2));
 }

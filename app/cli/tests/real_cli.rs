@@ -127,3 +127,53 @@ fn a_batch_writes_what_it_can_and_says_what_it_cannot() {
     let (start, end) = (&words[0]["start"], &words[words.len() - 1]["end"]);
     assert!(start.as_f64() < end.as_f64() && end.as_f64() <= json["duration"].as_f64());
 }
+
+#[test]
+fn a_bench_measures_in_fresh_processes() {
+    let Some(model) = models::folder(MODEL) else {
+        return;
+    };
+    let clip = speech("sense-and-sensibility-0880.flac");
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.md");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_audiocpp_cli"));
+    let output = bench
+        .arg("bench")
+        .arg(&clip)
+        .arg("--model")
+        .arg(&model)
+        .args(["--devices", "cpu,vulkan:99", "--weight-types", "f16,q8_0"])
+        .args(["--rounds", "2", "--warmup", "1", "--reps", "3", "--json"])
+        .arg("--markdown-out")
+        .arg(&page)
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let figures = report["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 2);
+    assert_eq!(report["not_run"].as_array().unwrap().len(), 2);
+    let mut processes = Vec::new();
+    for setting in figures {
+        assert_eq!(setting["runs"], 6);
+        assert_eq!(setting["results_agree"], true);
+        let number = |name: &str| setting[name].as_f64().unwrap();
+        assert!(number("p50") > 0.0 && number("worst_p90") > 0.0);
+        assert!(number("first_p50") <= number("p50"));
+        let audio = report["audio_seconds"].as_f64().unwrap();
+        assert!((number("real_time_factor") - number("p50") / audio).abs() < 1e-9);
+        for stage in ["read", "features", "encode", "decode", "rest"] {
+            assert!(setting["stage_means"][stage].as_f64().is_some(), "{stage}");
+        }
+        assert!(setting["peak_memory"].is_null() != cfg!(target_os = "linux"));
+        let rounds = setting["rounds"].as_array().unwrap();
+        processes.extend(rounds.iter().map(|r| r["process"].as_u64().unwrap()));
+    }
+    assert_eq!(processes.len(), 4);
+    processes.sort_unstable();
+    processes.dedup();
+    assert_eq!(processes.len(), 4, "each round has a process of its own");
+    let page = fs::read_to_string(&page).unwrap();
+    assert_eq!(page.matches("| cpu f16 |").count(), 2, "{page}");
+    assert!(page.contains("| vulkan:99 q8_0 |"), "{page}");
+}

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use audiocpp::graph::{
-    BufferBuilder, DType, Device, DeviceTensor, Graph, GraphError, Kernel, Scope, Tensor,
+    BufferBuilder, DType, Device, DeviceRequest, DeviceTensor, Graph, GraphError, Kernel, Scope,
+    Tensor,
 };
 use half::f16;
 
@@ -95,8 +96,7 @@ impl Machine {
         Ok(Machine {
             device: device.clone(),
             net,
-            // The fused kernel of GPUs keeps keys and values in half precision.
-            kernel: if exact { Kernel::Plain } else { Kernel::Flash },
+            kernel: Kernel::choose(device, exact),
             exact,
             own,
             rows,
@@ -107,6 +107,11 @@ impl Machine {
     /// The network.
     pub fn net(&self) -> &Net {
         &self.net
+    }
+
+    /// Begins a request: when the last one on the device ends, the graphs' memory may go back.
+    pub fn request(&self) -> DeviceRequest {
+        self.device.request()
     }
 
     /// Makes the pool hold at least `rows` tokens.

@@ -7,6 +7,7 @@ use std::{
 
 use audiocpp::{
     audio::{AudioSource, LogMel, LogMelConfig},
+    backend::FastPath,
     engine::{
         DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, OptionKind,
         OptionSpec, Options, Result, RunContext, Scope, Session, Stage, Task, Transcribe,
@@ -113,6 +114,15 @@ impl Family for Whisper {
         }
     }
 
+    fn fast_paths(&self) -> &'static [FastPath] {
+        &[
+            FastPath::FlashAttention,
+            FastPath::PackedProjection,
+            FastPath::F16Weights,
+            FastPath::QuantizedWeights,
+        ]
+    }
+
     fn can_load(&self, path: &Path) -> bool {
         weights::open(path).is_ok_and(|source| Naming::of(&*source).is_some())
     }
@@ -123,11 +133,11 @@ impl Family for Whisper {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = match options.weight_type.as_deref() {
-            None => Policy::Native,
-            Some(name) => name.parse().map_err(Error::bad_input)?,
+        let load = |device: &Device| {
+            let source = weights::open(path).map_err(LoadError::from)?;
+            let policy = options.weight_policy(device, &*source)?;
+            Ok(open(path, device, policy)?)
         };
-        let load = |device: &Device| Ok(open(path, device, policy)?);
         let (mut model, report) = options.on_device(context, load)?;
         model.device_report = report;
         Ok(Box::new(model))
@@ -345,6 +355,7 @@ impl Transcribe for WhisperSession {
         context: &RunContext,
     ) -> Result<Transcript> {
         request.options.check("whisper", OPTIONS, Scope::Request)?;
+        let _request = self.machine.request();
         let run = Run {
             settings: Settings::new(request, &self.tokenizer)?,
             machine: &mut self.machine,

@@ -157,8 +157,7 @@ impl EncoderBlock {
         let heads = config.audio_heads;
         let [q, k, v] = self
             .qkv
-            .forward(self.attention_norm.forward(x))
-            .split(-1)
+            .parts(self.attention_norm.forward(x))
             .map(|t: Tensor| t.split_last(heads));
         let scale = ((config.audio_width / heads) as f32).powf(-0.5);
         let x = x + self
@@ -235,7 +234,7 @@ impl DecoderBlock {
     ) -> Tensor<'g> {
         let scope = x.scope();
         let [n, width] = x.dims();
-        let [q, k, v] = self.self_qkv.forward(self.self_norm.forward(x)).split(-1);
+        let [q, k, v] = self.self_qkv.parts(self.self_norm.forward(x));
         let pool = input.mask.dim(1);
         let see = |cache: &DeviceTensor, new: Tensor<'g>| {
             let all = scope.write_rows(cache, new, input.rows).slice(0, 0, pool);
@@ -284,11 +283,7 @@ impl Decoder {
     pub fn store_cross<'g>(&self, scope: &'g Scope, features: Tensor<'g>, cache: &CrossCache) {
         let [_, frames, width] = features.dims();
         for (i, block) in self.blocks.iter().enumerate() {
-            let [k, v] = block
-                .cross_kv
-                .forward(features)
-                .reshape(&[frames, 2 * width])
-                .split(-1);
+            let [k, v] = block.cross_kv.parts(features.reshape(&[frames, width]));
             scope.store(&cache.keys[i], k);
             scope.store(&cache.values[i], v.transpose());
         }

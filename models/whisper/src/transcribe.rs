@@ -162,7 +162,7 @@ impl Run<'_> {
         let window = self.machine.net().config.audio_ctx * FRAME;
         loop {
             self.context.check()?;
-            ahead.fill(window)?;
+            self.context.timed("read", || ahead.fill(window))?;
             let done = ahead.start as f64 / f64::from(RATE);
             self.context
                 .progress("transcribe", done, total, Unit::Seconds);
@@ -223,8 +223,10 @@ impl Run<'_> {
 
     fn encode(&mut self, samples: &[f32], dense: usize) -> Result<()> {
         let frames = self.machine.layout(dense);
-        let mel = self.mel.window(samples, frames.mels()).map_err(bad_input)?;
-        self.machine.encode(&mel, &frames)?;
+        let mel = || self.mel.window(samples, frames.mels());
+        let mel = self.context.timed("features", mel).map_err(bad_input)?;
+        let encode = || self.machine.encode(&mel, &frames);
+        self.context.timed("encode", encode)?;
         Ok(())
     }
 
@@ -236,7 +238,8 @@ impl Run<'_> {
             row: FIRST_ROW,
             past: &[],
         };
-        let scores = self.machine.score(&[lane], &[0])?;
+        let score = || self.machine.score(&[lane], &[0]);
+        let scores = self.context.timed("language", score)?;
         let best = special
             .languages()
             .max_by(|&a, &b| scores[a as usize].total_cmp(&scores[b as usize]));
@@ -282,9 +285,9 @@ impl Run<'_> {
                 },
             };
             let cancel = &self.context.cancel;
-            let found = search(self.machine, &task, &mut progress.random, &|| {
-                cancel.is_cancelled()
-            })?;
+            let stop = || cancel.is_cancelled();
+            let decode = || search(self.machine, &task, &mut progress.random, &stop);
+            let found = self.context.timed("decode", decode)?;
             let decoded = self.judge(found, temperature);
             let bad = gates.needs_fallback(&decoded.attempt) || !decoded.found.best.ended;
             if !bad {
@@ -438,7 +441,8 @@ impl Run<'_> {
         tokens.push(special.eot);
         let heads = self.machine.net().config.alignment_heads.len();
         let frames = self.machine.frames();
-        let weights = self.machine.attention(&tokens)?;
+        let attention = || self.machine.attention(&tokens);
+        let weights = self.context.timed("align", attention)?;
         let attention = Attention::new(&weights, heads, tokens.len(), frames)
             .map_err(|e| Error::internal(e.to_string()))?;
         let times = attention.token_times(start.len() - 1, ahead.samples.len().div_ceil(FRAME));

@@ -1,0 +1,96 @@
+//! What one timed run does, by task.
+
+use audiocpp::{
+    audio::{Audio, Reader},
+    engine::{
+        Error, Model, Options, Result, RunContext, Scope, Session, Task, TranscribeRequest,
+        transcribe,
+    },
+};
+
+use crate::{args::Bench, failure::Outcome, inputs::Place, model::Choice};
+
+/// What a run made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// Seconds of sound that were read, or made.
+    pub audio_seconds: f64,
+    /// The result as text: equal results are equal texts.
+    pub result: String,
+}
+
+/// A run that can be repeated.
+pub type Work = Box<dyn FnMut(&RunContext) -> Result<Made>>;
+
+/// Tasks that can be timed.
+const TASKS: &[Task] = &[Task::Asr];
+
+/// The task that the command names.
+pub fn task(args: &Bench) -> Outcome<Task> {
+    let task: Task = args.task.parse().map_err(crate::failure::Failure::setup)?;
+    if TASKS.contains(&task) {
+        return Ok(task);
+    }
+    let names: Vec<&str> = TASKS.iter().map(|task| task.name()).collect();
+    Err(crate::failure::Failure::usage(format!(
+        "{} cannot be timed yet: wanted --task {}",
+        task.phrase(),
+        names.join(" or ")
+    )))
+}
+
+/// Everything before the first timed run: recordings decoded, a session opened.
+pub fn prepare(args: &Bench, task: Task, choice: &Choice, model: &dyn Model) -> Result<Work> {
+    let session = model.session(task, &choice.session)?;
+    match session {
+        Session::Transcribe(mut session) => {
+            let request = transcribe_request(args, choice)?;
+            let clips = recordings(&args.inputs)?;
+            Ok(Box::new(move |context| {
+                let mut made = Made {
+                    audio_seconds: 0.0,
+                    result: String::new(),
+                };
+                for clip in &clips {
+                    let mut source = clip.clone().into_source();
+                    let transcript = transcribe(&mut *session, &request, &mut source, context)?;
+                    made.audio_seconds += clip.duration();
+                    made.result += &transcript.text;
+                    made.result.push('\n');
+                }
+                Ok(made)
+            }))
+        }
+        other => Err(Error::unsupported(format!("{other:?} cannot be timed"))),
+    }
+}
+
+fn transcribe_request(args: &Bench, choice: &Choice) -> Result<TranscribeRequest> {
+    let info = choice.family.info();
+    let options = &args.request_option;
+    Ok(TranscribeRequest {
+        language: args.language.clone().filter(|l| l != "auto"),
+        words: args.words,
+        beam_size: args.beam_size.map(usize::from),
+        options: Options::parse(options, info.name, info.options, Scope::Request)?,
+        ..TranscribeRequest::default()
+    })
+}
+
+/// The recordings, decoded: reading files is no part of the measurement.
+fn recordings(named: &[String]) -> Result<Vec<Audio>> {
+    let inputs = crate::inputs::expand(named);
+    inputs
+        .iter()
+        .map(|input| match &input.place {
+            Place::Path(path) => {
+                let mut reader = Reader::open(path)?;
+                Ok(Audio::from_source(&mut reader, None)?)
+            }
+            Place::Stdin => Err(Error::bad_input(
+                "standard input cannot be read again for every run: name a file",
+            )),
+            Place::Missing(why) => Err(Error::not_found(format!("{}: {why}", input.name))),
+        })
+        .collect()
+}

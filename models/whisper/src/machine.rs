@@ -158,6 +158,17 @@ impl Machine {
         graph.read("features")
     }
 
+    /// ggml's names of the operators behind the current window: the encoder's, then those of every
+    /// decoder graph in use.
+    pub fn operators(&self) -> Vec<&'static str> {
+        let graphs = |w: &'_ Window| {
+            let mut names = w.encoder.operators();
+            names.extend(w.steps.iter().flat_map(|(_, graph)| graph.operators()));
+            names
+        };
+        self.windows.last().map(graphs).unwrap_or_default()
+    }
+
     /// Encoder frames that were computed for the current window.
     pub fn frames(&self) -> usize {
         self.windows.last().map_or(0, |w| w.frames.computed())

@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use audiocpp::{
     audio::{Audio, Reader},
+    backend::Choices,
     graph::Device,
     weights::Policy,
 };
@@ -69,27 +70,66 @@ fn assert_close(what: &str, found: &[f32], wanted: &[f32], limit: f64) {
     );
 }
 
-#[test]
-fn formula_weights_agree_in_f32_and_stay_near_in_smaller_types() {
+/// A folder with the checkpoint that the formula gives.
+fn formula_checkpoint() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::copy(
-        data("formula/config.json"),
-        folder.path().join("config.json"),
-    )
-    .unwrap();
-    formula::write_checkpoint(
-        &data("formula/layout.json"),
-        &folder.path().join("model.safetensors"),
-    )
-    .unwrap();
-    let expected = Expected::read(data("formula/expected.safetensors"));
-    let tokens: Vec<u32> = expected.i32("tokens").iter().map(|&t| t as u32).collect();
-    // Given as [80, 3000]; the encoder reads [3000, 80].
+    let config = folder.path().join("config.json");
+    std::fs::copy(data("formula/config.json"), config).unwrap();
+    let weights = folder.path().join("model.safetensors");
+    formula::write_checkpoint(&data("formula/layout.json"), &weights).unwrap();
+    folder
+}
+
+/// The mel frames that the formula gives: as [80, 3000]; the encoder reads [3000, 80].
+fn formula_mel() -> Vec<f32> {
     let bands = formula::unit("input.mel", 80 * 3000);
-    let mel: Vec<f32> = (0..3000)
+    (0..3000)
         .flat_map(|t| (0..80).map(move |m| (m, t)))
         .map(|(m, t)| bands[m * 3000 + t])
-        .collect();
+        .collect()
+}
+
+#[test]
+fn fast_paths_change_what_runs_and_not_what_comes_out() {
+    let folder = formula_checkpoint();
+    let cpu = Device::cpu(2).unwrap();
+    let run = |forced: &[&str]| {
+        let choices = Choices::from_options(None, forced.iter().copied()).unwrap();
+        let device = cpu.with_fast_paths(choices);
+        let net = Arc::new(open_net(folder.path(), &device, Policy::F16).unwrap());
+        let blocks = net.encoder.blocks.len() + net.decoder.blocks.len();
+        let frames = Frames::new(400, net.config.audio_ctx);
+        let mut machine = Machine::new(&device, net, 64).unwrap();
+        let mel = &formula_mel()[..frames.mels() * 80];
+        machine.encode(mel, &frames).unwrap();
+        let scores = forced_scores(&mut machine);
+        let operators = machine.operators();
+        let count = |name: &str| operators.iter().filter(|op| **op == name).count();
+        (scores, count("FLASH_ATTN_EXT"), count("MUL_MAT"), blocks)
+    };
+    let (wanted, fused, products, blocks) = run(&[]);
+    assert_eq!(fused, blocks);
+    let (scores, fused, plain_products, _) = run(&["flash_attention=off"]);
+    assert_eq!((fused, plain_products), (0, products + 2 * blocks));
+    assert_close("without flash-attention", &scores, &wanted, 5e-3);
+    let (scores, fused, single_products, _) = run(&["packed-projection=off"]);
+    // Query, key and value everywhere, and the audio's keys and values in the decoder's half.
+    assert_eq!(fused, blocks);
+    assert_eq!(single_products, products + 2 * blocks + blocks / 2);
+    assert_close("without packed-projection", &scores, &wanted, 1e-5);
+}
+
+/// Scores after a few tokens.
+fn forced_scores(machine: &mut Machine) -> Vec<f32> {
+    forced(machine, &[1, 300, 411, 22])
+}
+
+#[test]
+fn formula_weights_agree_in_f32_and_stay_near_in_smaller_types() {
+    let folder = formula_checkpoint();
+    let expected = Expected::read(data("formula/expected.safetensors"));
+    let tokens: Vec<u32> = expected.i32("tokens").iter().map(|&t| t as u32).collect();
+    let mel = formula_mel();
     let device = Device::cpu(1).unwrap();
     for (policy, limit) in [
         (Policy::F32, 1e-5),

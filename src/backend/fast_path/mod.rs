@@ -128,7 +128,7 @@ impl FromStr for FastPath {
     fn from_str(name: &str) -> Result<FastPath, FastPathError> {
         TABLE
             .iter()
-            .find(|row| row.name.eq_ignore_ascii_case(name))
+            .find(|row| row.name.eq_ignore_ascii_case(&name.replace('_', "-")))
             .map(|row| row.path)
             .ok_or_else(|| FastPathError::Name {
                 name: name.to_owned(),
@@ -308,7 +308,7 @@ mod tests {
             "{anyway:?}"
         );
         let mut off = Choices::default();
-        off.set("Flash-Attention=OFF").unwrap();
+        off.set("Flash_Attention=OFF").unwrap();
         assert!(!off.decide(FastPath::FlashAttention, Cpu, all).on);
         assert_eq!(off.decide_all(Cpu, all).len(), TABLE.len());
     }

@@ -14,21 +14,19 @@ const ROW_ALIGNMENT: usize = 16;
 pub enum Kernel {
     /// One fused operator that never stores the scores.
     ///
-    /// GPUs round f32 keys and values to half precision for it, so that an exact graph
-    /// ([`Graph::build_exact`](super::Graph::build_exact)) with f32 keys takes `Plain` on them.
+    /// GPUs round f32 keys and values to half precision for it, so an exact graph
+    /// ([`Graph::build_exact`](super::Graph::build_exact)) with f32 keys takes `Plain` there.
     Flash,
     /// Two products and a softmax; the scores are stored.
     Plain,
 }
 
 impl Kernel {
-    /// The kernel for a model whose weights are kept exactly (f32) or not: fused where the device
-    /// takes [`FastPath::FlashAttention`] and half precision is good enough.
-    pub fn choose(device: &Device, exact: bool) -> Kernel {
-        if exact || !device.fast_path(FastPath::FlashAttention) {
-            Kernel::Plain
-        } else {
-            Kernel::Flash
+    /// Fused where the device takes [`FastPath::FlashAttention`].
+    pub fn choose(device: &Device) -> Kernel {
+        match device.fast_path(FastPath::FlashAttention) {
+            true => Kernel::Flash,
+            false => Kernel::Plain,
         }
     }
 }
@@ -182,10 +180,9 @@ mod tests {
     #[test]
     fn models_get_the_kernel_that_the_device_takes() {
         let device = Device::cpu(1).unwrap();
-        assert_eq!(Kernel::choose(&device, false), Kernel::Flash);
-        assert_eq!(Kernel::choose(&device, true), Kernel::Plain);
+        assert_eq!(Kernel::choose(&device), Kernel::Flash);
         let off = Choices::from_options(None, ["flash-attention=off"]).unwrap();
         let device = device.with_fast_paths(off);
-        assert_eq!(Kernel::choose(&device, false), Kernel::Plain);
+        assert_eq!(Kernel::choose(&device), Kernel::Plain);
     }
 }

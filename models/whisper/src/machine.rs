@@ -96,7 +96,7 @@ impl Machine {
         Ok(Machine {
             device: device.clone(),
             net,
-            kernel: Kernel::choose(device, exact),
+            kernel: Kernel::choose(device),
             exact,
             own,
             rows,

@@ -120,6 +120,7 @@ impl Family for Whisper {
             FastPath::PackedProjection,
             FastPath::F16Weights,
             FastPath::QuantizedWeights,
+            FastPath::BlockedProduct,
         ]
     }
 

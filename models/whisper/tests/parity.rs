@@ -94,7 +94,9 @@ fn fast_paths_change_what_runs_and_not_what_comes_out() {
     let folder = formula_checkpoint();
     let cpu = Device::cpu(2).unwrap();
     let run = |forced: &[&str]| {
-        let choices = Choices::from_options(None, forced.iter().copied()).unwrap();
+        // ggml's operators, which have names, unless told otherwise.
+        let forced = ["blocked-product=off"].iter().chain(forced).copied();
+        let choices = Choices::from_options(None, forced).unwrap();
         let device = cpu.with_fast_paths(choices);
         let net = Arc::new(open_net(folder.path(), &device, Policy::F16).unwrap());
         let blocks = net.encoder.blocks.len() + net.decoder.blocks.len();
@@ -117,6 +119,9 @@ fn fast_paths_change_what_runs_and_not_what_comes_out() {
     assert_eq!(fused, blocks);
     assert_eq!(single_products, products + 2 * blocks + blocks / 2);
     assert_close("without packed-projection", &scores, &wanted, 1e-5);
+    let (scores, fused, fewer_products, _) = run(&["blocked-product=on"]);
+    assert!(fused < blocks && fewer_products < products);
+    assert_close("with blocked-product", &scores, &wanted, 5e-3);
 }
 
 /// Scores after a few tokens.

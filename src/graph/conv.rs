@@ -2,7 +2,7 @@
 
 use ggml_sys as sys;
 
-use super::{DType, DeviceTensor, Tensor, guard, shape::Shape};
+use super::{DType, DeviceTensor, Tensor, guard, host::Product, shape::Shape};
 
 /// Geometry of a convolution along time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,13 +64,12 @@ impl<'g> Tensor<'g> {
         let x = self.pad(1, shape.padding.0, shape.padding.1).on_device();
         let weight = self.scope.stored(weight);
         let columns = x.unfold(shape);
-        // ggml's f32 product is fast only on packed input; other types are copied row by row
-        // anyway, so the overlapping view serves them as it is.
-        let columns = if weight.dtype() == DType::F32 {
-            columns.contiguous()
-        } else {
-            columns
-        };
+        // Rows that overlap suit our own product, and ggml's on the CPU where it copies each row to
+        // the weight's type. Its f32 product is fast only on packed rows, and GPU libraries refuse
+        // rows that begin before the last one ends.
+        let views = self.scope.device().is_cpu()
+            && (weight.dtype() != DType::F32 || Product::serves(columns, weight));
+        let columns = if views { columns } else { columns.contiguous() };
         let mut y = columns.matmul_t(weight);
         // ggml cannot move a view with overlapping rows from one backend to another.
         if ![x, columns, y].iter().all(|t| self.scope.runs(*t)) {

@@ -8,6 +8,7 @@ use std::{path::Path, sync::Arc, time::Instant};
 use anyhow::{Context, Result, bail};
 use audiocpp::{
     engine::{LoadOptions, RunContext},
+    simd,
     weights::Policy,
 };
 use audiocpp_whisper::{
@@ -82,8 +83,8 @@ fn decode(machine: &mut Machine, tokens: usize, steps: &mut Vec<f64>) -> Result<
             };
             machine.score(&[lane], &[0])?
         };
-        let best = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-        let Some((token, _)) = best else {
+        let most = simd::max(&scores);
+        let Some(token) = scores.iter().position(|s| *s == most) else {
             bail!("the decoder gave no scores");
         };
         next = token as u32;

@@ -84,10 +84,11 @@ unsafe impl HostOp for Product {
         let (x, w, bias) = (&inputs[0], &inputs[1], inputs.get(2));
         let [k, _, _, _] = x.ne;
         let [n, m, n2, n3] = output.ne;
-        let columns = columns_of_block(n, k, share.of);
+        let most = (BLOCK_VALUES / k.max(1)).max(64);
+        let [down, across] = blocks(m, n, share.of.div_ceil(n2 * n3), most);
+        // Whole vectors of columns, but for the last block.
+        let columns = n.div_ceil(across).next_multiple_of(16);
         let across = n.div_ceil(columns);
-        // Where the columns do not go round, the rows are shared out too.
-        let down = share.of.div_ceil(across * n2 * n3).min(m);
         for job in share.of_jobs(across * down * n2 * n3) {
             let (block, matrix) = (job % (across * down), job / (across * down));
             let at = [matrix % n2, matrix / n2];
@@ -109,10 +110,16 @@ unsafe impl HostOp for Product {
     }
 }
 
-/// Columns in one piece of work: as many as possible, since each piece packs its rows of x again.
-fn columns_of_block(n: usize, k: usize, threads: usize) -> usize {
-    let even = n.div_ceil(threads).next_multiple_of(16).max(64);
-    even.min((BLOCK_VALUES / k.max(1)).max(64)).min(n)
+/// How a result `[m, n]` is cut for `threads`: blocks down and across. Every block packs its rows
+/// of x and its columns of w again, so blocks are as square as they can be; `most` columns a block
+/// bound the memory for widened weights.
+fn blocks(m: usize, n: usize, threads: usize, most: usize) -> [usize; 2] {
+    let square = ((threads * n) as f64 / m as f64).sqrt().round() as usize;
+    let across = square
+        .clamp(1, threads)
+        .max(n.div_ceil(most))
+        .min(n.div_ceil(16));
+    [threads.div_ceil(across).min(m), across]
 }
 
 /// One block of the result.

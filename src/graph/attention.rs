@@ -5,10 +5,6 @@ use ggml_sys as sys;
 use super::{DType, Device, Tensor, host::Attention, shape::Shape};
 use crate::backend::FastPath;
 
-/// The fused kernels of CUDA and HIP copy rows in pieces of this many bytes, from addresses that
-/// are multiples of it; others end the process with a misaligned access.
-const ROW_ALIGNMENT: usize = 16;
-
 /// How [`Tensor::attention`] is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
@@ -98,19 +94,6 @@ impl<'g> Tensor<'g> {
         mixed.reshape(&[batch, query, heads * vw])
     }
 
-    /// The same values with packed rows that all start at multiples of [`ROW_ALIGNMENT`] bytes
-    /// from the start of their memory, which is aligned itself.
-    fn aligned_rows(self) -> Tensor<'g> {
-        // SAFETY: a live tensor.
-        let offset = unsafe { (*self.ptr.as_ptr()).view_offs };
-        let steps = self.nb();
-        let aligned = |bytes: &usize| bytes.is_multiple_of(ROW_ALIGNMENT);
-        match aligned(&offset) && steps[1..].iter().all(aligned) {
-            true => self.packed_rows(),
-            false => self.contiguous(),
-        }
-    }
-
     /// The attention weights softmax(scale q kᵀ + mask) alone: q `[batch, query, head, width]`,
     /// k `[batch, key, kv head, width]` -> `[batch, head, query, key]`.
     pub fn attention_weights(
@@ -132,7 +115,7 @@ mod tests {
     use super::*;
     use crate::{
         backend::Choices,
-        graph::{Graph, guard},
+        graph::{Graph, guard, tensor::ROW_ALIGNMENT},
     };
 
     /// The sources of the only fused operator of a graph over keys that begin `cut` values into

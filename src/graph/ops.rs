@@ -356,7 +356,10 @@ impl<'g> Tensor<'g> {
                 .scope
                 .mistake("matmul_t", format!("{self:?} and {other:?}"));
         }
-        let (x, w) = (self.packed_rows(), other.packed_rows());
+        let (x, w) = match self.scope.device().is_cpu() {
+            true => (self.packed_rows(), other.packed_rows()),
+            false => (self.aligned_rows(), other.aligned_rows()),
+        };
         if Product::serves(x, w) {
             return x.product(w, None, Product { gelu: false });
         }

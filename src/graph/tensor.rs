@@ -6,6 +6,9 @@ use ggml_sys as sys;
 
 use super::{DType, Scope, shape::Shape};
 
+/// What the vector loads of GPU kernels want of an address.
+pub(super) const ROW_ALIGNMENT: usize = 16;
+
 /// A value in a graph under construction: cheap to copy, computed when the graph runs.
 #[derive(Clone, Copy)]
 pub struct Tensor<'g> {
@@ -114,6 +117,26 @@ impl<'g> Tensor<'g> {
     pub(super) fn packed_rows(self) -> Tensor<'g> {
         match self.nb()[0] == self.dtype().block_bytes() {
             true => self,
+            false => self.contiguous(),
+        }
+    }
+
+    /// The same values with packed rows, where a GPU's kernels of products and attention can read
+    /// them: in pieces of [`ROW_ALIGNMENT`] bytes, from addresses that are multiples of it. Of other
+    /// rows they read wrong values, or end the process. Blocks of quantised values are read as they
+    /// lie.
+    pub(super) fn aligned_rows(self) -> Tensor<'g> {
+        if self.dtype().is_quantized() {
+            return self.packed_rows();
+        }
+        // SAFETY: a live tensor.
+        let offset = unsafe { (*self.ptr.as_ptr()).view_offs };
+        if !offset.is_multiple_of(ROW_ALIGNMENT) {
+            return self.unary(sys::ggml_cont);
+        }
+        let aligned = |bytes: &usize| bytes.is_multiple_of(ROW_ALIGNMENT);
+        match self.nb()[1..].iter().all(aligned) {
+            true => self.packed_rows(),
             false => self.contiguous(),
         }
     }

@@ -149,7 +149,13 @@ impl Case<'_> {
     where
         F: for<'g> Fn(&'g Scope, &[Tensor<'g>], &[DeviceTensor]) -> Tensor<'g>,
     {
-        self.check_on(|_| self.tolerance, describe);
+        // The functions of GPUs are rounded less carefully (CUDA's sine: 3.5e-6), and long sums are
+        // taken in another order; what must be exact stays so.
+        let tolerance = |device: &Device| match self.tolerance > 0.0 && !device.is_cpu() {
+            true => self.tolerance.max(1e-5),
+            false => self.tolerance,
+        };
+        self.check_on(tolerance, describe);
     }
 
     /// As [`Case::check`], with a tolerance for each device.

@@ -13,6 +13,7 @@ pub mod package;
 mod registry;
 mod request;
 mod run;
+mod speech;
 mod suggest;
 mod task;
 mod threads;
@@ -29,6 +30,10 @@ pub use request::{
     SeparateRequest, Sound, Span, Stem, SynthesizeRequest, TranscribeRequest, Turn,
 };
 pub use run::{CancelToken, Event, EventSink, RunContext, Unit};
+pub use speech::{
+    ChunkSound, ChunkVoice, Speech, SpeechPart, SpeechSegment, SpokenWord, TimedPhoneme, VoiceInfo,
+    VoiceInput, VoicePlan,
+};
 pub use suggest::{hint, nearest};
 pub use task::{
     Align, Convert, DetectSpeech, Diarize, Generate, Separate, Synthesize, Task, Transcribe,

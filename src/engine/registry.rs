@@ -10,6 +10,7 @@ use super::{
     error::{Error, Result},
     options::{OptionSpec, Options},
     run::RunContext,
+    speech::VoiceInfo,
     suggest::hint,
     task::*,
 };
@@ -121,6 +122,11 @@ pub trait Model: Send + Sync {
     /// An error of class `Unsupported` if this model cannot do `task`.
     fn session(&self, task: Task, options: &Options) -> Result<Session>;
 
+    /// The voices that it speaks with; empty for models that do not speak, or in any voice.
+    fn voices(&self) -> Vec<VoiceInfo> {
+        Vec::new()
+    }
+
     /// What every stage makes of a fixed input of the family's choosing, for comparing devices.
     fn stages(&self) -> Result<Vec<Stage>>;
 }
@@ -152,6 +158,16 @@ impl Session {
             Session::Transcribe(session) => Ok(session),
             other => Err(Error::unsupported(format!(
                 "{other:?} does not turn speech into text"
+            ))),
+        }
+    }
+
+    /// The speaker in this session, or an error of class `Unsupported`.
+    pub fn into_synthesize(self) -> Result<Box<dyn Synthesize>> {
+        match self {
+            Session::Synthesize(session) => Ok(session),
+            other => Err(Error::unsupported(format!(
+                "{other:?} does not turn text into speech"
             ))),
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Sound travels beside a request, not in it, so that requests stay small.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::options::Options;
@@ -30,12 +32,12 @@ pub struct TranscribeRequest {
 }
 
 /// A request for [`Synthesize`](super::Synthesize): plain, cloned or designed voices.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SynthesizeRequest {
-    /// What to say.
+    /// What to say; `[[həlˈoʊ]]` in it is pronounced as it is written.
     pub text: String,
-    /// ISO 639 code of the text; `None` is the model's own.
+    /// ISO 639 code of the text; `None` is the voice's own.
     pub language: Option<String>,
     /// One of the model's voices; `None` is its first.
     pub voice: Option<String>,
@@ -49,8 +51,39 @@ pub struct SynthesizeRequest {
     pub speed: Option<f32>,
     /// Seed of the sampler.
     pub seed: Option<u64>,
+    /// Write out numbers, dates, abbreviations and the like before speaking; true by default.
+    pub normalize: bool,
+    /// Who finds the sounds of words: `english` or `espeak`; `None` is the best that is there.
+    pub phonemizer: Option<String>,
+    /// Words and how they are pronounced, in IPA; capitals do not matter.
+    pub pronunciations: BTreeMap<String, String>,
+    /// Give every word and sound its times.
+    pub words: bool,
+    /// Send sound as events as soon as it is there, and keep none of it.
+    pub stream: bool,
     /// The family's declared request options.
     pub options: Options,
+}
+
+impl Default for SynthesizeRequest {
+    fn default() -> Self {
+        SynthesizeRequest {
+            text: String::new(),
+            language: None,
+            voice: None,
+            reference: None,
+            reference_text: None,
+            instructions: None,
+            speed: None,
+            seed: None,
+            normalize: true,
+            phonemizer: None,
+            pronunciations: BTreeMap::new(),
+            words: false,
+            stream: false,
+            options: Options::default(),
+        }
+    }
 }
 
 /// A request for [`DetectSpeech`](super::DetectSpeech).

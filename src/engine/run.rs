@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     error::{Error, Result},
+    speech::SpeechPart,
     transcript::Segment,
 };
 
@@ -68,6 +69,8 @@ pub enum Event {
         /// Wall time.
         seconds: f64,
     },
+    /// Sound that is ready, of a request that streams.
+    Speech(SpeechPart),
     /// Something the user should know that does not stop the run.
     Warning {
         /// One line.

@@ -8,6 +8,7 @@ use super::{
     error::{Error, Result},
     request::*,
     run::RunContext,
+    speech::Speech,
     suggest::hint,
     transcript::Transcript,
 };
@@ -132,8 +133,9 @@ pub fn transcribe(
 
 /// Turns text into speech.
 pub trait Synthesize: Send {
-    /// Speaks the text of `request`; the model decides rate and channels of the result.
-    fn synthesize(&mut self, request: &SynthesizeRequest, context: &RunContext) -> Result<Sound>;
+    /// Speaks the text of `request`; the model decides rate and channels of the result. Finished
+    /// parts are also sent as events.
+    fn synthesize(&mut self, request: &SynthesizeRequest, context: &RunContext) -> Result<Speech>;
 }
 
 /// Finds speech.

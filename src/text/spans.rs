@@ -226,8 +226,8 @@ mod tests {
         let mut spoken = SpokenText::verbatim("Say ", 0);
         spoken.push_given("ˈhɛlo", "ˈhɛlo", 4..14);
         spoken.push_verbatim(" now", 14);
-        let part = spoken.slice(4..10);
-        assert_eq!(part.given()[0].text, 0..6);
+        let part = spoken.slice(4..11);
+        assert_eq!(part.given()[0].text, 0..7);
         assert_eq!(&part.text()[part.given()[0].text.clone()], "ˈhɛlo");
         assert!(spoken.slice(0..4).given().is_empty());
         assert!(!SpokenText::verbatim(" … — !", 0).is_speakable());

@@ -3,6 +3,9 @@
 //! Pronunciations are IPA as espeak-ng writes it (`həlˈoʊ`): stress marks stand right before the
 //! vowel, length is `ː`. Models that were trained on other symbols translate from there.
 
+pub mod english;
+mod tokens;
+
 use std::ops::Range;
 
 use super::error::Result;

@@ -24,6 +24,12 @@ pub enum Error {
         /// Code of the language.
         language: String,
     },
+    /// There is no such phonemizer.
+    #[error("there is no phonemizer `{name}`; wanted english or espeak")]
+    UnknownPhonemizer {
+        /// The name as given.
+        name: String,
+    },
     /// The phonemizer does not know the language.
     #[error("{phonemizer} does not pronounce `{language}`")]
     Language {

@@ -3,12 +3,50 @@
 //! Pronunciations are IPA as espeak-ng writes it (`həlˈoʊ`): stress marks stand right before the
 //! vowel, length is `ː`. Models that were trained on other symbols translate from there.
 
+mod align;
 pub mod english;
+mod espeak;
+mod pronounce;
 mod tokens;
+
+pub use espeak::Espeak;
+pub use pronounce::{Pronunciations, pronounce};
 
 use std::ops::Range;
 
-use super::error::Result;
+use super::error::{Error, Result};
+
+/// The names that [`for_language`] takes.
+pub const NAMES: [&str; 2] = ["english", "espeak"];
+
+/// The phonemizer for a language as espeak-ng writes it (`en-us`, `de`): the one called `wanted`,
+/// else our own for American English, else espeak-ng.
+pub fn for_language(language: &str, wanted: Option<&str>) -> Result<Box<dyn Phonemizer>> {
+    let english = super::languages::code(language) == Some("en");
+    match wanted {
+        Some("english") if english => Ok(Box::new(english::English)),
+        Some("english") => Err(Error::Language {
+            phonemizer: "english",
+            language: language.to_owned(),
+        }),
+        Some("espeak" | "espeak-ng") => Ok(Box::new(Espeak::new(language)?)),
+        Some(other) => Err(Error::UnknownPhonemizer {
+            name: other.to_owned(),
+        }),
+        None => {
+            let american = matches!(
+                language.to_lowercase().replace('_', "-").as_str(),
+                "en" | "en-us" | "english"
+            );
+            let ours = american || english && !Espeak::is_installed();
+            if ours {
+                Ok(Box::new(english::English))
+            } else {
+                Ok(Box::new(Espeak::new(language)?))
+            }
+        }
+    }
+}
 
 /// Turns text of one language into phonemes.
 pub trait Phonemizer: Send + Sync {

@@ -171,7 +171,7 @@ pub fn before_vowel(word: &str, ipa: &str) -> Option<String> {
     match word {
         "the" => Some("ðɪ".into()),
         "to" if ipa == "tə" => Some("tʊ".into()),
-        _ if ipa.ends_with("ɜː") => Some(format!("{ipa}ɹ")),
+        _ if ipa.ends_with("ɜː") || ipa.ends_with('ɚ') => Some(format!("{ipa}ɹ")),
         _ => None,
     }
 }

@@ -217,8 +217,24 @@ fn number(digits: &str) -> String {
 /// The sounds of a word by itself.
 pub fn word_ipa(written: &str, parts: &str) -> String {
     let written = written.replace('’', "'");
-    sounds(&written, parts)
-        .unwrap_or_else(|| symbols::to_ipa(&letters::guess(&plain_letters(&written)), &written))
+    sounds(&written, parts).unwrap_or_else(|| unknown(&plain_letters(&written.to_lowercase())))
+}
+
+/// A word that is in no dictionary; without a vowel it is spelled.
+fn unknown(word: &str) -> String {
+    if word.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
+        return symbols::to_ipa(&letters::guess(word), word);
+    }
+    let letters = word.chars().filter(char::is_ascii_lowercase);
+    let mut names: Vec<String> = letters
+        .map(|c| letter(&c.to_uppercase().to_string()))
+        .collect();
+    if let Some((_, first)) = names.split_last_mut() {
+        first
+            .iter_mut()
+            .for_each(|name| *name = name.replace('ˈ', "ˌ"));
+    }
+    names.concat()
 }
 
 /// From the dictionary: the word as it is written, in small letters, as a name, or by its stem.
@@ -356,7 +372,7 @@ mod tests {
             ("Where are you going to?", "wˌɛɹ ɑːɹ juː ɡˈoʊɪŋ tuː?"),
             (
                 "I want to record a record.",
-                "aɪ wˈɔːnt tə ɹəkˈɔːɹd ɐ ɹˈɛkɚd.",
+                "aɪ wˈɑːnt tə ɹəkˈɔːɹd ɐ ɹˈɛkɚd.",
             ),
             ("The F B I", "ðɪ ˌɛfbˌiːˈaɪ"),
         ] {

@@ -39,6 +39,11 @@ pub fn to_ipa(sounds: &str, word: &str) -> String {
                 i += 1;
             }
             'ə' if i == 0 && sounds.len() > 1 && starts_with_a(word) => ipa.push('ɐ'),
+            // The glide of `graduate` and `usual` is that of a long u.
+            'ə' | 'ʊ' if next == Some('w') && vowel_at(i + 2) && i > 0 => {
+                ipa.push_str("uː");
+                i += 1;
+            }
             'ɜ' => {
                 ipa.push_str("ɜː");
                 let r = next == Some('ɹ');
@@ -84,6 +89,7 @@ mod tests {
             ("θˈɔt", "thought", "θˈɔːt"),
             ("əkˈɜɹ", "occur", "əkˈɜː"),
             ("bˈiɪŋ", "being", "bˈiːɪŋ"),
+            ("ɡɹˈæʤəwət", "graduate", "ɡɹˈædʒuːət"),
         ] {
             assert_eq!(to_ipa(sounds, word), wanted, "{word}");
         }

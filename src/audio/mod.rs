@@ -15,6 +15,7 @@
 //! ```
 mod container;
 mod decoder;
+pub mod edges;
 mod error;
 mod mel;
 mod outline;

@@ -4,7 +4,7 @@ use std::{fmt, io::ErrorKind};
 
 use serde::{Deserialize, Serialize};
 
-use crate::audio;
+use crate::{audio, text};
 
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -170,6 +170,22 @@ impl From<audio::Error> for Error {
             audio::Error::Read { .. } | audio::Error::Write { .. } => ErrorClass::Internal,
             // What a file is cannot be helped by other options, so an unknown codec is bad input.
             _ => ErrorClass::BadInput,
+        };
+        Error::from_error(class, &error)
+    }
+}
+
+impl From<text::Error> for Error {
+    fn from(error: text::Error) -> Self {
+        let class = match &error {
+            text::Error::Empty
+            | text::Error::NothingToSpeak { .. }
+            | text::Error::Dictionary { .. } => ErrorClass::BadInput,
+            text::Error::UnknownPhonemizer { .. } | text::Error::Language { .. } => {
+                ErrorClass::Unsupported
+            }
+            text::Error::NoEspeak { .. } => ErrorClass::NotFound,
+            text::Error::Phonemizer { .. } => ErrorClass::Internal,
         };
         Error::from_error(class, &error)
     }

@@ -31,8 +31,8 @@ pub use request::{
 };
 pub use run::{CancelToken, Event, EventSink, RunContext, Unit};
 pub use speech::{
-    ChunkSound, ChunkVoice, Speech, SpeechPart, SpeechSegment, SpokenWord, TimedPhoneme, VoiceInfo,
-    VoiceInput, VoicePlan,
+    ChunkSound, ChunkVoice, Speaker, Speech, SpeechPart, SpeechSegment, SpokenWord, TimedPhoneme,
+    VoiceInfo, VoiceInput, VoicePlan,
 };
 pub use suggest::{hint, nearest};
 pub use task::{

@@ -11,6 +11,7 @@ mod tokens;
 
 pub use espeak::Espeak;
 pub use pronounce::{Pronunciations, pronounce};
+pub use tokens::{Token, tokens};
 
 use std::ops::Range;
 

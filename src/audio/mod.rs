@@ -16,7 +16,9 @@
 mod container;
 mod decoder;
 pub mod edges;
+pub mod encode;
 mod error;
+pub mod level;
 mod mel;
 mod outline;
 mod reader;
@@ -25,6 +27,7 @@ mod source;
 mod stft;
 mod wav;
 
+pub use encode::{AudioFormat, AudioWriter, Codec};
 pub use error::{Error, Result, WANTED};
 pub use mel::{Log, LogMel, LogMelConfig, MelBank, MelNorm, MelScale};
 pub use reader::Reader;

@@ -14,6 +14,8 @@ pub enum WavFormat {
     Pcm16,
     /// 24-bit integers.
     Pcm24,
+    /// 32-bit integers.
+    Pcm32,
     /// 32-bit floats, unclipped.
     F32,
 }
@@ -24,7 +26,7 @@ impl WavFormat {
         match self {
             Self::Pcm16 => 16,
             Self::Pcm24 => 24,
-            Self::F32 => 32,
+            Self::Pcm32 | Self::F32 => 32,
         }
     }
 
@@ -44,6 +46,9 @@ impl WavFormat {
                     out.extend_from_slice(&integer(s, 24).to_le_bytes()[..3]);
                 }
             }
+            Self::Pcm32 => {
+                out.extend(samples.iter().flat_map(|&s| integer(s, 32).to_le_bytes()));
+            }
             Self::F32 => out.extend(samples.iter().flat_map(|s| s.to_le_bytes())),
         }
     }
@@ -62,10 +67,11 @@ impl WavFormat {
     }
 }
 
-/// A sample as an integer of `bits` bits. A Rust cast takes NaN to 0 and clips the rest.
-fn integer(sample: f32, bits: u32) -> i32 {
-    let full = (1 << (bits - 1)) as f32;
-    ((sample * full).round() as i32).clamp(-(full as i32), full as i32 - 1)
+/// A sample as an integer of 8 to 32 bits. A Rust cast takes NaN to 0 and clips the rest.
+pub(super) fn integer(sample: f32, bits: u32) -> i32 {
+    let full = 1i64 << (bits - 1);
+    let value = (f64::from(sample) * full as f64).round() as i64;
+    value.clamp(-full, full - 1) as i32
 }
 
 /// Writes frames as they come and puts the true sizes into the header at the end.
@@ -178,9 +184,10 @@ mod tests {
     use super::super::Reader;
     use super::*;
 
-    const FORMATS: [(WavFormat, f32); 3] = [
+    const FORMATS: [(WavFormat, f32); 4] = [
         (WavFormat::Pcm16, 1.0 / 65_536.0),
         (WavFormat::Pcm24, 1e-7),
+        (WavFormat::Pcm32, 1e-7),
         (WavFormat::F32, 0.0),
     ];
 
@@ -229,6 +236,8 @@ mod tests {
         assert_eq!(integer(f32::NAN, 16), 0);
         assert_eq!(integer(f32::INFINITY, 24), 8_388_607);
         assert_eq!(integer(0.5, 24), 4_194_304);
+        assert_eq!(integer(2.0, 32), i32::MAX);
+        assert_eq!(integer(-1.0, 32), i32::MIN);
     }
 
     #[test]

@@ -13,6 +13,7 @@ enum Why {
 use Why::{Instead, Tasks};
 
 const SPEECH: Why = Tasks(&[Task::Tts, Task::Clon, Task::Vdes]);
+const TEXTS: Why = Instead("use --text-file, which takes files, folders and patterns");
 const VOICE: Why = Tasks(&[Task::Vc, Task::Svc, Task::S2s]);
 const SOUND: Why = Tasks(&[Task::Gen]);
 const VAD: Why = Tasks(&[Task::Vad]);
@@ -38,8 +39,8 @@ const FLAGS: [(&str, Why); 70] = [
     ("style-tag", SPEECH),
     ("text-chunk-size", SPEECH),
     ("text-chunk-mode", SPEECH),
-    ("batch-text-file", SPEECH),
-    ("batch-text-dir", SPEECH),
+    ("batch-text-file", TEXTS),
+    ("batch-text-dir", TEXTS),
     ("voice-state-out", SPEECH),
     ("speaker", SPEECH),
     ("source-audio", VOICE),
@@ -113,7 +114,9 @@ pub fn explain(flag: &str, registry: &Registry) -> Option<String> {
                 .iter()
                 .any(|task| registry.require_task(*task).is_ok())
             {
-                format!("--{name} belongs to {phrases}, and is not taken in this form")
+                format!(
+                    "--{name} belongs to {phrases}, and is not taken in this form: see the commands in --help"
+                )
             } else {
                 format!("--{name} belongs to {phrases}, and no family in this build does that")
             }

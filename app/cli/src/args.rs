@@ -8,6 +8,8 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
+use crate::say::args::{Say, Voices};
+
 /// Run open speech and audio models on CPU, NVIDIA, AMD, Vulkan and Metal.
 #[derive(Debug, Parser)]
 #[command(
@@ -31,7 +33,7 @@ pub struct Cli {
     /// Say more on stderr (-vv: even more); RUST_LOG has the last word
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// The flag form, as in audio.cpp: --task asr --model M --audio FILE ...
+    /// The flag form, as in audio.cpp: --task asr --model M --audio FILE ..., or --task tts --text ...
     #[command(flatten)]
     pub flags: FlagForm,
     /// The friendly form
@@ -44,6 +46,10 @@ pub struct Cli {
 pub enum Command {
     /// Turn speech into text
     Transcribe(Box<Transcribe>),
+    /// Turn text into speech
+    Say(Box<Say>),
+    /// List the voices of a model, with samples if wanted
+    Voices(Box<Voices>),
     /// List, fetch, show and remove models
     #[command(subcommand)]
     Models(Models),
@@ -119,7 +125,7 @@ pub struct DeviceArgs {
 /// `--task ... --audio ...`: one flag for everything.
 #[derive(Debug, Args)]
 pub struct FlagForm {
-    /// What to do: asr
+    /// What to do: asr, or tts (see `say` for its flags)
     #[arg(long)]
     pub task: Option<String>,
     /// Recording to read; may be repeated
@@ -244,7 +250,7 @@ pub struct Transcribe {
 /// Which model, and how it is loaded.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ModelArgs {
-    /// Catalogue id (see `models list`), or a model file or folder [default: whisper-base]
+    /// Catalogue id (see `models list`), or a model file or folder [default: the first that does it]
     #[arg(short, long)]
     pub model: Option<String>,
     /// Family of the model; found out from its files when absent

@@ -4,7 +4,7 @@ use std::process::{Command as Process, ExitCode};
 
 use audiocpp::backend::{Host, launch::variables};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, DeviceArgs};
 
 /// Whether the command uses a device, and if so, whether GPU graphs are unwanted.
 fn uses_device(cli: &Cli) -> Option<bool> {
@@ -12,6 +12,8 @@ fn uses_device(cli: &Cli) -> Option<bool> {
         Some(Command::Transcribe(args)) => &args.model.device,
         Some(Command::Check(args)) => &args.model.device,
         Some(Command::Bench(args)) => &args.model.device,
+        Some(Command::Say(args)) => &args.model.device,
+        Some(Command::Voices(args)) => &args.model.device,
         Some(Command::FastPaths { device, .. }) => device,
         Some(Command::DeviceTrial { .. } | Command::Devices { .. }) => return Some(false),
         Some(_) => return None,
@@ -23,7 +25,16 @@ fn uses_device(cli: &Cli) -> Option<bool> {
 /// Runs this program again, with the same arguments, if its environment lacks a setting. None if
 /// it may go on; otherwise the exit code of the run that took its place.
 pub fn again_if_needed(cli: &Cli) -> Option<ExitCode> {
-    let missing = variables(uses_device(cli)?, &Host::here());
+    again(uses_device(cli)?)
+}
+
+/// The same for flags that are parsed elsewhere.
+pub fn again_for(device: &DeviceArgs) -> Option<ExitCode> {
+    again(device.no_gpu_graphs)
+}
+
+fn again(no_gpu_graphs: bool) -> Option<ExitCode> {
+    let missing = variables(no_gpu_graphs, &Host::here());
     if missing.is_empty() {
         return None;
     }

@@ -18,6 +18,7 @@ mod model;
 mod models;
 mod output;
 mod progress;
+mod say;
 mod targets;
 mod transcribe;
 
@@ -33,6 +34,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     args::{Cli, Command, FlagForm},
     failure::{Failure, Outcome},
+    say::args::SpeechFlags,
     transcribe::Job,
 };
 
@@ -44,6 +46,9 @@ fn main() -> ExitCode {
     if parse_only {
         words.remove(1);
     }
+    if speaks(&words) {
+        return flag_speech(words, parse_only, &registry);
+    }
     let cli = match Cli::try_parse_from(words) {
         Ok(_) if parse_only => return ExitCode::SUCCESS,
         Ok(cli) => cli,
@@ -54,6 +59,43 @@ fn main() -> ExitCode {
         return code;
     }
     let outcome = stop_on_interrupt().and_then(|cancel| run(cli, &registry, &cancel));
+    end(outcome)
+}
+
+/// Whether the words are audio.cpp's flags for speech synthesis.
+fn speaks(words: &[OsString]) -> bool {
+    let tasks = ["tts", "clon", "vdes"];
+    let named = words
+        .windows(2)
+        .any(|pair| pair[0] == "--task" && tasks.iter().any(|task| pair[1] == *task));
+    let joined = |word: &OsString| {
+        let task = word.to_str().and_then(|word| word.strip_prefix("--task="));
+        task.is_some_and(|task| tasks.contains(&task))
+    };
+    named || words.iter().any(joined)
+}
+
+/// Runs `--task tts ...`.
+fn flag_speech(words: Vec<OsString>, parse_only: bool, registry: &Registry) -> ExitCode {
+    let flags = match SpeechFlags::try_parse_from(words) {
+        Ok(_) if parse_only => return ExitCode::SUCCESS,
+        Ok(flags) => flags,
+        Err(error) => return refuse(&error, registry),
+    };
+    log_to_stderr(flags.verbose);
+    let device = flags.model.device.clone();
+    if let Some(code) = launch::again_for(&device) {
+        return code;
+    }
+    let outcome = stop_on_interrupt().and_then(|cancel| {
+        let task: Task = flags.task.parse().map_err(Failure::setup)?;
+        registry.require_task(task).map_err(Failure::setup)?;
+        say::run(&flags.into_say(), registry, &cancel)
+    });
+    end(outcome)
+}
+
+fn end(outcome: Outcome) -> ExitCode {
     let code = match outcome {
         Ok(()) => 0,
         Err(failure) => {
@@ -83,6 +125,8 @@ fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
             };
             transcribe::run(&job, registry, cancel)
         }
+        Some(Command::Say(args)) => say::run(&args, registry, cancel),
+        Some(Command::Voices(args)) => say::voices::run(&args, registry, cancel),
         Some(Command::Models(command)) => models::run(&command, cancel),
         Some(Command::Check(args)) => check::run(&args, registry, cancel),
         Some(Command::Bench(args)) => bench::run(&args, registry, cancel),

@@ -23,6 +23,26 @@ pub fn print(text: &str) -> Outcome {
     }
 }
 
+/// A temporary file beside `path`, and the name that it will get.
+pub fn temporary(path: &Path) -> Result<(NamedTempFile, PathBuf), Error> {
+    // A link is followed, so that its target is replaced and not the link.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let file = builder()
+        .tempfile_in(folder)
+        .map_err(|error| refuse(path, &error))?;
+    Ok((file, target))
+}
+
+/// Gives a finished temporary file its name.
+pub fn keep(file: NamedTempFile, target: &Path) -> Result<(), Error> {
+    let kept = file.persist(target);
+    kept.map(drop).map_err(|error| refuse(target, &error.error))
+}
+
 /// Writes all of `files`, or none: each is prepared beside its place first, so that a name never
 /// stands for half a result. Pipes and devices are written to directly.
 pub fn write_all(files: &[(&Path, String)]) -> Result<(), Error> {
@@ -31,8 +51,7 @@ pub fn write_all(files: &[(&Path, String)]) -> Result<(), Error> {
         .map(|(path, text)| stage(path, text))
         .collect::<Result<Vec<_>, Error>>()?;
     for (file, target) in staged.into_iter().flatten() {
-        file.persist(&target)
-            .map_err(|error| refuse(&target, &error.error))?;
+        keep(file, &target)?;
     }
     Ok(())
 }
@@ -49,13 +68,7 @@ fn stage(path: &Path, text: &str) -> Result<Option<(NamedTempFile, PathBuf)>, Er
         file.write_all(text.as_bytes()).map_err(refuse)?;
         return Ok(None);
     }
-    // A link is followed, so that its target is replaced and not the link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut file = builder().tempfile_in(folder).map_err(refuse)?;
+    let (mut file, target) = temporary(path)?;
     file.write_all(text.as_bytes()).map_err(refuse)?;
     Ok(Some((file, target)))
 }

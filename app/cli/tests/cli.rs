@@ -51,6 +51,9 @@ fn unknown_flags_and_commands_are_usage_errors_with_a_hint() {
         (&["transcribe", "a.wav", "--format", "srtt"][..], "srt"),
         (&["trascribe", "a.wav"][..], "transcribe"),
         (&["models", "lsit"][..], "list"),
+        (&["say", "hi", "--voise", "x"][..], "--voice"),
+        (&["say", "hi", "--format", "flca"][..], "flac"),
+        (&["--task", "tts", "--txt", "hi"][..], "--text"),
     ] {
         let output = cli(home.path(), args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
@@ -66,8 +69,8 @@ fn unknown_flags_and_commands_are_usage_errors_with_a_hint() {
 
 #[test]
 fn flags_of_tasks_that_nobody_does_say_so() {
-    let line = error_line(&["--task", "tts", "--text", "hello"], 2);
-    assert!(line.contains("speech synthesis"), "{line}");
+    let line = error_line(&["--task", "vdes", "--text", "hello"], 2);
+    assert!(line.contains("voice design"), "{line}");
     let line = error_line(&["--task", "sep", "--audio", "a.wav"], 2);
     assert!(
         line.contains("no family in this build does source separation"),

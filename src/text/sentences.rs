@@ -174,6 +174,17 @@ fn point_ends(before: &str, next: &str, language: Option<&'static Language>) -> 
         return false;
     }
     let dotted = format!("{word}.");
+    // The first part of `z. B.`
+    let goes_on = language.abbreviations.iter().any(|known| {
+        let rest = known
+            .short
+            .strip_prefix(&dotted)
+            .filter(|rest| rest.starts_with(' '));
+        rest.is_some_and(|rest| next.starts_with(rest.trim_start()))
+    });
+    if goes_on {
+        return false;
+    }
     let short = language.abbreviations.iter().filter(|known| {
         let same = known.short == dotted
             || known.short.ends_with(&format!(" {dotted}"))

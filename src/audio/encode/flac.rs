@@ -51,8 +51,7 @@ impl Flac {
 
     /// Appends a block of at most [`BLOCK`] frames.
     fn block(&mut self, samples: &[i32], out: &mut Vec<u8>) -> Result<()> {
-        let mut buffer =
-            FrameBuf::with_size(self.channels, samples.len() / self.channels).map_err(failed)?;
+        let mut buffer = FrameBuf::with_size(self.channels, BLOCK).map_err(failed)?;
         buffer.fill_interleaved(samples).map_err(failed)?;
         self.context.fill_interleaved(samples).map_err(failed)?;
         let number = self.context.current_frame_number().unwrap_or(0);

@@ -36,6 +36,7 @@ trait Encode: Send {
 /// Where the bytes go.
 enum Sink {
     File(BufWriter<File>),
+    Memory(Vec<u8>),
     Stream(Box<dyn Write + Send>),
 }
 
@@ -117,12 +118,13 @@ impl AudioWriter {
         let resampler = (wanted != rate)
             .then(|| Resampler::new(rate, wanted, channels))
             .transpose()?;
+        let streams = matches!(sink, Sink::Stream(_));
         let mut bytes = Vec::new();
         let encoder: Box<dyn Encode> = match format.codec {
             Codec::Wav(form) => Box::new(wav::Wav::new(form, wanted, channels, &mut bytes)),
             Codec::Pcm(form) => Box::new(wav::Raw(form)),
             Codec::Flac { bits } => Box::new(flac::Flac::new(bits, wanted, channels, &mut bytes)?),
-            Codec::Mp3 => Box::new(mp3::Mp3::new(wanted, channels)),
+            Codec::Mp3 => Box::new(mp3::Mp3::new(wanted, channels, streams)),
             Codec::Opus => Box::new(opus::Opus::new(wanted, channels, &mut bytes)?),
         };
         let mut writer = AudioWriter {
@@ -152,21 +154,10 @@ impl AudioWriter {
 
     /// Writes what is left, and true sizes into files.
     pub fn finish(mut self) -> Result<()> {
-        let corrections = self.end()?;
-        if let Sink::File(file) = &mut self.sink {
-            let corrected = corrections.iter().try_for_each(|(at, bytes)| {
-                file.seek(SeekFrom::Start(*at))?;
-                file.write_all(bytes)
-            });
-            corrected
-                .and_then(|()| file.flush())
-                .map_err(|source| failed(&self.what, source))?;
-        }
-        Ok(())
+        self.end().map(drop)
     }
 
-    /// Writes what is left, and gives back what has to be written over earlier bytes.
-    fn end(&mut self) -> Result<Vec<(u64, Vec<u8>)>> {
+    fn end(&mut self) -> Result<()> {
         if let Some(resampler) = &mut self.resampler {
             self.resampled.clear();
             resampler.finish(&mut self.resampled)?;
@@ -174,13 +165,39 @@ impl AudioWriter {
         }
         self.encoder.finish(&mut self.bytes)?;
         self.pass_on()?;
-        Ok(self.encoder.corrections())
+        for (at, bytes) in self.encoder.corrections() {
+            self.correct(at, &bytes)
+                .map_err(|source| failed(&self.what, source))?;
+        }
+        match &mut self.sink {
+            Sink::File(file) => file.flush().map_err(|source| failed(&self.what, source)),
+            Sink::Memory(_) | Sink::Stream(_) => Ok(()),
+        }
+    }
+
+    /// Writes over earlier bytes, where that can be done.
+    fn correct(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::File(file) => {
+                file.seek(SeekFrom::Start(at))?;
+                file.write_all(bytes)
+            }
+            Sink::Memory(memory) => {
+                let at = at as usize;
+                if let Some(place) = memory.get_mut(at..at + bytes.len()) {
+                    place.copy_from_slice(bytes);
+                }
+                Ok(())
+            }
+            Sink::Stream(_) => Ok(()),
+        }
     }
 
     fn pass_on(&mut self) -> Result<()> {
         let streams = matches!(self.sink, Sink::Stream(_));
         let out: &mut dyn Write = match &mut self.sink {
             Sink::File(file) => file,
+            Sink::Memory(memory) => memory,
             Sink::Stream(out) => out,
         };
         let written = out
@@ -200,43 +217,19 @@ fn failed(what: &str, source: io::Error) -> Error {
 
 /// A clip as the bytes of a file in a format, with true sizes.
 pub fn encoded(audio: &Audio, format: AudioFormat) -> Result<Vec<u8>> {
-    let shared = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let sink = Shared(shared.clone());
-    let mut writer = AudioWriter::stream(
-        Box::new(sink),
-        format.codec.name(),
+    let name = format.codec.name().to_owned();
+    let mut writer = AudioWriter::new(
+        Sink::Memory(Vec::new()),
         format,
         audio.rate,
         audio.channels,
+        name,
     )?;
     writer.write(&audio.samples)?;
-    let corrections = writer.end()?;
-    let mut bytes = shared
-        .lock()
-        .map(|mut bytes| std::mem::take(&mut *bytes))
-        .unwrap_or_default();
-    for (at, part) in corrections {
-        let at = at as usize;
-        if let Some(place) = bytes.get_mut(at..at + part.len()) {
-            place.copy_from_slice(&part);
-        }
-    }
-    Ok(bytes)
-}
-
-/// A buffer that can still be read after it was given away.
-struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Ok(mut all) = self.0.lock() {
-            all.extend_from_slice(bytes);
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    writer.end()?;
+    match writer.sink {
+        Sink::Memory(bytes) => Ok(bytes),
+        Sink::File(_) | Sink::Stream(_) => Ok(Vec::new()),
     }
 }
 

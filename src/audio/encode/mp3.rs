@@ -13,11 +13,13 @@ pub struct Mp3 {
     encoder: Mp3Encoder,
     rate: u32,
     channels: u16,
+    /// The first frame, which says how long a file is, is still to be left out.
+    skip_tag: bool,
 }
 
 impl Mp3 {
-    /// An encoder for 1 or 2 channels at a rate of MPEG.
-    pub fn new(rate: u32, channels: u16) -> Self {
+    /// An encoder for 1 or 2 channels at a rate of MPEG; a stream cannot say how long it is.
+    pub fn new(rate: u32, channels: u16, streams: bool) -> Self {
         // Lower rates need fewer bits for the same quality.
         let share = if rate >= 32_000 { 1.0 } else { 0.7 };
         let config = Mp3EncoderConfig {
@@ -28,12 +30,15 @@ impl Mp3 {
             encoder: Mp3Encoder::new(config),
             rate,
             channels,
+            skip_tag: streams,
         }
     }
 
     fn drain(&mut self, out: &mut Vec<u8>) {
         while let Ok(packet) = self.encoder.next_packet() {
-            out.extend(packet);
+            if !std::mem::take(&mut self.skip_tag) {
+                out.extend(packet);
+            }
         }
     }
 }

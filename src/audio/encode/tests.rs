@@ -3,6 +3,20 @@
 use super::*;
 use crate::audio::{Reader, WavFormat};
 
+/// A buffer that can still be read after it was given away.
+struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn tone(rate: u32, channels: u16, seconds: f64) -> Audio {
     let frames = (f64::from(rate) * seconds) as usize;
     let samples = (0..frames).flat_map(|i| {

@@ -40,7 +40,9 @@ impl ChunkVoice for Hum {
         let frames = |seconds: f64| (seconds * f64::from(RATE)) as usize;
         let hum = frames(SYMBOL_S * symbols as f64);
         let mut samples = vec![0.0; frames(SILENCE_S)];
-        samples.extend((0..hum).map(|i| 0.7 * (i as f32 * 0.4 + 1.0).sin()));
+        // Loud at once, but without a click of its own.
+        let edge = |i: usize| (i.min(hum - i) as f32 / 40.0).min(1.0);
+        samples.extend((0..hum).map(|i| 0.7 * edge(i) * (i as f32 * 0.4 + 1.0).sin()));
         samples.extend(vec![0.0; frames(SILENCE_S)]);
         let ends = (1..=symbols)
             .map(|n| SILENCE_S + SYMBOL_S * n as f64)
@@ -127,7 +129,7 @@ fn seams_have_no_clicks_and_no_dead_air() {
     assert!((speech.duration - speech.audio.duration()).abs() < 1e-9);
     let steps = samples.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     let inner = 0.7 * 0.4;
-    assert!(steps.fold(0.0, f32::max) <= inner + 0.01);
+    assert!(steps.fold(0.0, f32::max) <= inner + 0.04);
     let edge = samples[..8].iter().chain(&samples[samples.len() - 8..]);
     assert!(edge.fold(0.0f32, |most, s| most.max(s.abs())) < 0.1);
     let (mut run, mut longest) = (0, 0);

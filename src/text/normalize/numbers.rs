@@ -7,6 +7,8 @@ pub struct Cardinals {
     pub below_hundred: fn(u64) -> String,
     /// Hundreds as they stand before more digits, by their first digit; the first is not used.
     pub hundreds: [&'static str; 10],
+    /// What whole hundreds from two on end in, when nothing follows.
+    pub hundreds_end: &'static str,
     /// Exactly one hundred.
     pub hundred_alone: &'static str,
     /// Between hundreds and the rest.
@@ -114,7 +116,11 @@ impl Cardinals {
         match (hundreds, rest) {
             (0, _) => (self.below_hundred)(rest),
             (1, 0) => self.hundred_alone.to_owned(),
-            (_, 0) => self.hundreds[hundreds as usize % 10].to_owned(),
+            (_, 0) => format!(
+                "{}{}",
+                self.hundreds[hundreds as usize % 10],
+                self.hundreds_end
+            ),
             _ => {
                 let hundreds = self.hundreds[hundreds as usize % 10];
                 format!(

@@ -1,7 +1,8 @@
 //! English.
 
+use super::{money, short, unit};
 use crate::text::normalize::{
-    language::{Abbreviation, Clock, Date, Dates, Language, Money, Place, Unit},
+    language::{Clock, Date, Dates, Language, Place},
     numbers::{Cardinals, Gender, Scale},
 };
 
@@ -130,31 +131,6 @@ fn ruler(_: &Language, n: u64) -> String {
     format!("the {}", ordinal(n, Gender::Counted).unwrap_or_default())
 }
 
-const fn money(
-    signs: &'static [&'static str],
-    names: [&'static str; 2],
-    parts: [&'static str; 2],
-) -> Money {
-    Money {
-        signs,
-        names,
-        gender: Gender::Counted,
-        parts,
-    }
-}
-
-const fn unit(sign: &'static str, one: &'static str, many: &'static str) -> Unit {
-    Unit {
-        sign,
-        names: [one, many],
-        gender: Gender::Counted,
-    }
-}
-
-const fn short(short: &'static str, long: &'static str, place: Place) -> Abbreviation {
-    Abbreviation { short, long, place }
-}
-
 use Place::{AfterName, Anywhere, Inside, Number, Title};
 
 /// The language.
@@ -174,6 +150,7 @@ pub static ENGLISH: Language = Language {
             "eight hundred",
             "nine hundred",
         ],
+        hundreds_end: "",
         hundred_alone: "one hundred",
         hundred_join: " ",
         scales: &[

@@ -70,7 +70,7 @@ fn unit(rest: &str, language: &Language, touching: bool) -> Option<(&'static Uni
             let clear = touching
                 || unit.sign.len() > 1
                 || !letters
-                || matches!(unit.sign, "m" | "g" | "l" | "L" | "W" | "V");
+                || matches!(unit.sign, "m" | "g" | "h" | "l" | "L" | "W" | "V");
             clear && !(letters && goes_on(after))
         })
     });

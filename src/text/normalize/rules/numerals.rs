@@ -167,7 +167,7 @@ pub fn version(scan: &Scan, language: &Language) -> Option<Said> {
     if goes_on(&scan.rest()[all.end()..]) || !(marked || parts > 2 || odd) {
         return None;
     }
-    if odd && !marked && Number::parse(number, language)?.bytes == number.len() {
+    if !marked && Number::parse(number, language).is_some_and(|plain| plain.bytes == number.len()) {
         return None;
     }
     let words = number.split('.').map(|part| match part.parse::<u64>() {

@@ -92,6 +92,7 @@ pub fn symbol(scan: &Scan, language: &Language) -> Option<Said> {
                 _ => Said::new(c.len_utf8(), " "),
             }
         }
+        _ if c.is_ascii() => None,
         _ => {
             let (_, word) = language.symbols.iter().find(|(sign, _)| *sign == c)?;
             say(word)

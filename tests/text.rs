@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use audiocpp::text::{normalize::Normalizer, sentences::sentences};
+use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation;
 
 const NORMALIZE: &str = include_str!("data/text/normalize.tsv");
@@ -96,4 +97,40 @@ fn paragraphs_lists_and_headings_part_sentences() {
         ("1. first", true),
     ];
     assert_eq!(shown, wanted);
+}
+
+/// Every byte range that a spoken text can be asked for leads to a range of the original.
+fn check_map(language: &str, text: &str) -> Result<(), TestCaseError> {
+    let spoken = Normalizer::new(language).normalize(text, 0);
+    let mut last = 0;
+    for (at, c) in spoken.text().char_indices() {
+        let from = spoken.original(at..at + c.len_utf8());
+        prop_assert!(
+            text.get(from.clone()).is_some(),
+            "{language} {text:?}: {at} leads to {from:?}"
+        );
+        prop_assert!(
+            from.start >= last || from.end >= last,
+            "{language} {text:?}: {from:?} behind {last}"
+        );
+        last = from.start;
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+    #[test]
+    fn any_text_is_written_out_and_leads_back(
+        language in prop::sample::select(vec!["en", "de", "fr", "es", "it", "pt", "nl", "xx"]),
+        text in "\\PC{0,60}|[0-9a-zA-Z.,:;/$€%&@#+'\"() \n–-]{0,80}",
+    ) {
+        check_map(language, &text)?;
+        let mut end = 0;
+        for sentence in sentences(&text, language) {
+            prop_assert!(sentence.text.start >= end && sentence.text.start < sentence.text.end);
+            prop_assert!(text.get(sentence.text.clone()).is_some());
+            end = sentence.text.end;
+        }
+    }
 }

@@ -27,6 +27,8 @@ pub struct Language {
     pub to: &'static str,
     /// Between numerator and denominator of an unusual fraction.
     pub over: &'static str,
+    /// Between the numbers of a ratio or score (`3:2`).
+    pub ratio: &'static str,
     /// A power of ten behind a number, with `{}` for the power.
     pub ten_to: &'static str,
     /// How a year of our calendar is read.

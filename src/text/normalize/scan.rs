@@ -76,7 +76,8 @@ impl<'a> Scan<'a> {
     /// Bytes of the word or number here, 0 if there is none.
     pub fn word_length(&self) -> usize {
         let rest = self.rest();
-        let inside = |c: char| c.is_alphanumeric() || is_joiner(c);
+        // Raised digits and fractions are words of their own.
+        let inside = |c: char| c.is_alphabetic() || c.is_ascii_digit() || is_joiner(c);
         rest.find(|c| !inside(c)).unwrap_or(rest.len())
     }
 }

@@ -84,7 +84,10 @@ fn strength(mark: char) -> usize {
 fn mark(c: char, before: &str, rest: &str, quoted: &mut bool) -> Option<Mark> {
     use Mark::{Closing, Opening};
     let free_before = before.chars().next_back().is_none_or(char::is_whitespace);
+    // `Node.js`, `3.14`
+    let inner = !free_before && rest.starts_with(char::is_alphanumeric);
     Some(match c {
+        '.' | ',' | ':' if inner => return None,
         '.' | ',' | ';' | ':' | '!' | '?' | '…' => Closing(c),
         '。' | '．' => Closing('.'),
         '，' | '、' => Closing(','),

@@ -159,6 +159,7 @@ pub static DUTCH: Language = Language {
     minus: "min",
     to: "tot",
     over: "gedeeld door",
+    ratio: "tegen",
     ten_to: "maal tien tot de macht {}",
     year,
     decade: None,

@@ -70,7 +70,7 @@ fn ordinal(n: u64, _: Gender) -> Option<String> {
 fn year(language: &Language, year: u64) -> String {
     let (century, rest) = (year / 100, year % 100);
     match (century, rest) {
-        (20, 0..10) => language.count(year),
+        (10 | 20, 0..10) => language.count(year),
         (_, 0) => format!("{} hundred", language.count(century)),
         (_, 1..10) => format!("{} oh {}", language.count(century), language.count(rest)),
         _ => format!("{} {}", language.count(century), language.count(rest)),
@@ -192,6 +192,7 @@ pub static ENGLISH: Language = Language {
     minus: "minus",
     to: "to",
     over: "over",
+    ratio: "to",
     ten_to: "times ten to the {}",
     year,
     decade: Some(decade),
@@ -344,7 +345,6 @@ pub static ENGLISH: Language = Language {
         unit("V", "volt", "volts"),
         unit("mAh", "milliamp hour", "milliamp hours"),
         unit("Ω", "ohm", "ohms"),
-        unit("B", "byte", "bytes"),
         unit("kB", "kilobyte", "kilobytes"),
         unit("KB", "kilobyte", "kilobytes"),
         unit("MB", "megabyte", "megabytes"),
@@ -484,7 +484,13 @@ pub static ENGLISH: Language = Language {
         short("Thurs.", "Thursday", Inside),
         short("Fri.", "Friday", Inside),
         short("Sat.", "Saturday", Title),
-        short("wi-fi", "why fy", Anywhere),
+        short("9/11", "nine eleven", Anywhere),
+        short("C#", "C sharp", Anywhere),
+        short("F#", "F sharp", Anywhere),
+        short(".NET", "dot net", Anywhere),
+        short("rm.", "room", Number),
+        short("tsp", "teaspoons", Inside),
+        short("tbsp", "tablespoons", Inside),
     ],
     starters: &[
         "The", "A", "An", "He", "She", "It", "They", "We", "You", "I", "This", "That", "These",

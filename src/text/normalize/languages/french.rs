@@ -179,6 +179,7 @@ pub static FRENCH: Language = Language {
     minus: "moins",
     to: "à",
     over: "sur",
+    ratio: "à",
     ten_to: "fois dix puissance {}",
     year: |language, year| language.count(year),
     decade: None,

@@ -189,6 +189,7 @@ pub static GERMAN: Language = Language {
     minus: "minus",
     to: "bis",
     over: "durch",
+    ratio: "zu",
     ten_to: "mal zehn hoch {}",
     year,
     decade: None,

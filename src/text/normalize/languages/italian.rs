@@ -187,6 +187,7 @@ pub static ITALIAN: Language = Language {
     minus: "meno",
     to: "a",
     over: "su",
+    ratio: "a",
     ten_to: "per dieci alla {}",
     year: |language, year| language.count(year),
     decade: None,

@@ -210,6 +210,7 @@ pub static PORTUGUESE: Language = Language {
     minus: "menos",
     to: "a",
     over: "sobre",
+    ratio: "a",
     ten_to: "vezes dez elevado a {}",
     year: |language, year| language.count(year),
     decade: None,

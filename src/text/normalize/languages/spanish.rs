@@ -220,6 +220,7 @@ pub static SPANISH: Language = Language {
     minus: "menos",
     to: "a",
     over: "entre",
+    ratio: "a",
     ten_to: "por diez elevado a {}",
     year: |language, year| language.count(year),
     decade: None,

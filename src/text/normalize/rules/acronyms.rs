@@ -69,7 +69,13 @@ fn mixed(scan: &Scan, language: &Language) -> Option<Said> {
         } else if long {
             language.cardinals.digits(part)
         } else {
-            language.count(part.parse().unwrap_or(0))
+            let value = part.parse().unwrap_or(0);
+            let year = part.len() == 4 && (1900..2100).contains(&value);
+            if year {
+                (language.year)(language, value)
+            } else {
+                language.count(value)
+            }
         });
     }
     Said::new(word.len(), parts.join(" "))

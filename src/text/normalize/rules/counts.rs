@@ -51,7 +51,11 @@ pub fn fraction(scan: &Scan, language: &Language) -> Option<Said> {
     if let Some(words) = say(n, d, language) {
         return Said::new(bytes, words);
     }
-    let joint = if n == 24 && d == 7 { "" } else { language.over };
+    let joint = if n == d || (n, d) == (24, 7) {
+        ""
+    } else {
+        language.over
+    };
     let words = format!("{} {joint} {}", language.count(n), language.count(d));
     Said::new(bytes, words.replace("  ", " "))
 }
@@ -136,7 +140,7 @@ pub fn number(scan: &Scan, language: &Language) -> Option<Said> {
     let year =
         sign == 0 && number.bytes == 4 && number.fraction.is_none() && !goes_on(&rest[bytes..]);
     let words = match number.value() {
-        Some(value) if year && (1100..2100).contains(&value) => (language.year)(language, value),
+        Some(value) if year && (1010..2100).contains(&value) => (language.year)(language, value),
         _ => number.words(language, Gender::Counted),
     };
     let words = if sign > 0 {

@@ -21,8 +21,9 @@ use super::{
 type Rule = fn(&Scan, &Language) -> Option<Said>;
 
 /// Special forms first, so that the plain ones take what is left.
-const AT_WORDS: [Rule; 15] = [
+const AT_WORDS: [Rule; 16] = [
     web::address,
+    words::abbreviation_with_sign,
     dates::in_numbers,
     dates::with_name,
     times::time,

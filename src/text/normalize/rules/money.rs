@@ -58,10 +58,14 @@ pub fn amount(scan: &Scan, language: &Language) -> Option<Said> {
             money.names[1]
         ));
     } else {
-        let single = language
+        let article = language
             .articles
-            .contains(&scan.word_before().to_lowercase().as_str())
-            && rest[at..].trim_start().starts_with(char::is_alphabetic);
+            .contains(&scan.word_before().to_lowercase().as_str());
+        let after = &rest[at..];
+        let hyphen = after
+            .strip_prefix('-')
+            .is_some_and(|after| after.starts_with(char::is_alphabetic));
+        let single = article && (hyphen || after.trim_start().starts_with(char::is_alphabetic));
         words.push_str(&say(&number, magnitude, money, single, language));
     }
     Said::new(at, words)

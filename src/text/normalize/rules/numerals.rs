@@ -182,7 +182,8 @@ pub fn version(scan: &Scan, language: &Language) -> Option<Said> {
     } else {
         language.web[0]
     };
-    let before = if marked { "version " } else { "" };
+    let said = scan.word_before().to_lowercase().starts_with("version");
+    let before = if marked && !said { "version " } else { "" };
     Said::new(
         all.end(),
         format!("{before}{}", words.join(&format!(" {point} "))),

@@ -72,6 +72,10 @@ pub fn symbol(scan: &Scan, language: &Language) -> Option<Said> {
         '%' | '‰' => say(sign_of(language, &c.to_string())?),
         '°' => say(sign_of(language, "°")?),
         '&' => say(language.and),
+        '/' if scan.numeric && next.is_some_and(char::is_alphabetic) => say(language.per),
+        ':' if digit(before) && digit(next) => say(language.ratio),
+        '^' if after.starts_with('2') => Said::new(2, format!(" {} ", word_of(language, '²'))),
+        '^' if after.starts_with('3') => Said::new(2, format!(" {} ", word_of(language, '³'))),
         '/' if before.is_some_and(char::is_alphabetic) && next.is_some_and(char::is_alphabetic) => {
             say(language.web[1])
         }
@@ -98,4 +102,10 @@ pub fn symbol(scan: &Scan, language: &Language) -> Option<Said> {
             say(word)
         }
     }
+}
+
+/// The word for a symbol; nothing where the language has none.
+fn word_of(language: &Language, sign: char) -> &'static str {
+    let found = language.symbols.iter().find(|(known, _)| *known == sign);
+    found.map_or("", |(_, word)| word)
 }

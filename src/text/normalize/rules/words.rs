@@ -6,13 +6,24 @@ use crate::text::normalize::{
     scan::{Said, Scan, goes_on},
 };
 
+/// Names that would be taken for something else: `9/11`, `.NET`.
+pub fn abbreviation_with_sign(scan: &Scan, language: &Language) -> Option<Said> {
+    let first = scan.rest().chars().next()?;
+    let odd = first == '.' || first.is_ascii_digit();
+    if odd {
+        abbreviation(scan, language)
+    } else {
+        None
+    }
+}
+
 /// `Dr.`, `etc.`, `No. 5`, `z. B.`
 pub fn abbreviation(scan: &Scan, language: &Language) -> Option<Said> {
     let rest = scan.rest();
     let fits = language.abbreviations.iter().filter_map(|known| {
         let bytes = length(rest, known.short)?;
         let after = &rest[bytes..];
-        let letters = known.short.ends_with(char::is_alphabetic);
+        let letters = known.short.ends_with(char::is_alphanumeric);
         let whole = !letters || !goes_on(after);
         (whole && stands(scan, known, after)).then_some((known, bytes))
     });

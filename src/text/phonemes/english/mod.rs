@@ -20,6 +20,9 @@ pub use letters::guess as guess_from_letters;
 /// Names of letters where they differ from the dictionary's.
 const LETTER_A: &str = "ˈeɪ";
 
+/// Parts of hyphenated words, which the dictionary has only as other words.
+const PARTS: [(&str, &str); 3] = [("wi", "wˈaɪ"), ("fi", "fˈaɪ"), ("sci", "sˈaɪ")];
+
 /// The phonemizer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct English;
@@ -217,16 +220,36 @@ fn number(digits: &str) -> String {
 /// The sounds of a word by itself.
 pub fn word_ipa(written: &str, parts: &str) -> String {
     let written = written.replace('’', "'");
-    sounds(&written, parts).unwrap_or_else(|| unknown(&plain_letters(&written.to_lowercase())))
+    if let Some((_, ipa)) = PARTS
+        .iter()
+        .find(|(part, _)| written.eq_ignore_ascii_case(part))
+    {
+        return (*ipa).to_owned();
+    }
+    sounds(&written, parts)
+        .or_else(|| humps(&written))
+        .unwrap_or_else(|| unknown(&plain_letters(&written.to_lowercase())))
 }
 
-/// A word that is in no dictionary; without a vowel it is spelled.
-fn unknown(word: &str) -> String {
-    if word.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
-        return symbols::to_ipa(&letters::guess(word), word);
-    }
-    let letters = word.chars().filter(char::is_ascii_lowercase);
+/// Words that are written together with capitals (`GitHub`, `ChatGPT`), part by part.
+fn humps(word: &str) -> Option<String> {
+    let letters: Vec<(usize, char)> = word.char_indices().collect();
+    let border = |pair: &[(usize, char)]| pair[0].1.is_lowercase() && pair[1].1.is_uppercase();
+    let at = letters.windows(2).find(|pair| border(pair))?[1].0;
+    let (first, rest) = word.split_at(at);
+    let spelled = rest.chars().count() > 1 && rest.chars().all(char::is_uppercase);
+    let rest = if spelled {
+        spell(rest)
+    } else {
+        word_ipa(rest, "")
+    };
+    Some(format!("{}{rest}", word_ipa(first, "")))
+}
+
+/// Letter by letter, with the stress on the last.
+fn spell(letters: &str) -> String {
     let mut names: Vec<String> = letters
+        .chars()
         .map(|c| letter(&c.to_uppercase().to_string()))
         .collect();
     if let Some((_, first)) = names.split_last_mut() {
@@ -235,6 +258,19 @@ fn unknown(word: &str) -> String {
             .for_each(|name| *name = name.replace('ˈ', "ˌ"));
     }
     names.concat()
+}
+
+/// A word that is in no dictionary; without a vowel it is spelled.
+fn unknown(word: &str) -> String {
+    if word.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
+        return symbols::to_ipa(&letters::guess(word), word);
+    }
+    spell(
+        &word
+            .chars()
+            .filter(char::is_ascii_lowercase)
+            .collect::<String>(),
+    )
 }
 
 /// From the dictionary: the word as it is written, in small letters, as a name, or by its stem.
@@ -383,6 +419,8 @@ mod tests {
     #[test]
     fn unknown_words_names_and_endings_are_spoken() {
         assert_eq!(ipa("googled"), "ɡˈuːɡəld");
+        assert_eq!(ipa("GitHub ChatGPT"), "ɡˈɪthˈʌb tʃˈætdʒˌiːpˌiːtˈiː");
+        assert_eq!(ipa("Wi-Fi xkcd"), "wˈaɪ fˈaɪ ˌɛkskˌeɪsˌiːdˈiː");
         assert!(ipa("café").starts_with("kæfˈeɪ"), "{}", ipa("café"));
         assert_eq!(ipa("42"), ipa("forty-two").replace(' ', ""));
         assert_eq!(ipa("Привет 你好"), "");

@@ -32,7 +32,7 @@ fn below_hundred(n: u64) -> String {
         // Seventies and nineties go on counting behind sixty and eighty.
         70..80 | 90..100 => format!("{ten}-{}", ONES[(n % 20) as usize]),
         81 => format!("{ten}-un"),
-        _ if n % 10 == 0 => ten.to_owned(),
+        _ if n.is_multiple_of(10) => ten.to_owned(),
         _ if n % 10 == 1 => format!("{ten} et un"),
         _ => format!("{ten}-{}", ONES[(n % 10) as usize]),
     }

@@ -60,7 +60,7 @@ const TENTHS: [&str; 10] = [
 fn below_hundred(n: u64) -> String {
     match n {
         0..20 => ONES[n as usize].to_owned(),
-        _ if n % 10 == 0 => TENS[(n / 10 % 10) as usize].to_owned(),
+        _ if n.is_multiple_of(10) => TENS[(n / 10 % 10) as usize].to_owned(),
         _ => format!(
             "{} e {}",
             TENS[(n / 10 % 10) as usize],
@@ -88,7 +88,7 @@ fn agree(words: &str, gender: Gender) -> String {
 fn ordinal(n: u64, gender: Gender) -> Option<String> {
     let words = match n {
         1..=10 => FIRST[n as usize].to_owned(),
-        11..100 if n % 10 == 0 => TENTHS[(n / 10) as usize].to_owned(),
+        11..100 if n.is_multiple_of(10) => TENTHS[(n / 10) as usize].to_owned(),
         11..100 => format!("{} {}", TENTHS[(n / 10) as usize], FIRST[(n % 10) as usize]),
         _ => return Some(PORTUGUESE.count(n)),
     };

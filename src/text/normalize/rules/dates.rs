@@ -29,17 +29,12 @@ pub fn in_numbers(scan: &Scan, language: &Language) -> Option<Said> {
             return None;
         }
         let (first, second) = (part(&found, 1)?, part(&found, 3)?);
-        let swap = language.dates.month_first != (first > 12 || second > 12 && first <= 12)
-            && second <= 31;
-        let swap = if first > 12 {
-            false
-        } else {
-            swap && language.dates.month_first || second > 12
-        };
-        let (day, month) = if swap {
-            (second, first)
-        } else {
+        // A number above twelve is no month, whatever the language's order.
+        let month_first = first <= 12 && (second > 12 || language.dates.month_first);
+        let (month, day) = if month_first {
             (first, second)
+        } else {
+            (second, first)
         };
         (found.get(0)?.end(), (day, month, year))
     };

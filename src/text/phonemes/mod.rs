@@ -6,6 +6,7 @@
 mod align;
 pub mod english;
 mod espeak;
+pub mod misaki;
 mod pronounce;
 mod tokens;
 

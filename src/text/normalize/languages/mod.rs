@@ -2,6 +2,7 @@
 
 mod dutch;
 mod english;
+mod english_lists;
 mod french;
 mod german;
 mod italian;

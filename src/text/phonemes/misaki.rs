@@ -1,0 +1,85 @@
+//! Misaki's symbols, which Kokoro and its kin were trained on: one character for each diphthong and
+//! affricate, and no length marks.
+
+use super::{PhonemeWord, Phonemes};
+
+/// IPA as espeak-ng writes it, and misaki's symbols, longest first.
+const RESPELLED: [(&str, &str); 19] = [
+    ("ʔn\u{329}", "ʔn"),
+    ("n\u{329}", "ᵊn"),
+    ("ɜːɹ", "ɜɹ"),
+    ("ɜː", "ɜɹ"),
+    ("ɚɹ", "əɹ"),
+    ("ɚ", "əɹ"),
+    ("eɪ", "A"),
+    ("aɪ", "I"),
+    ("oʊ", "O"),
+    ("aʊ", "W"),
+    ("ɔɪ", "Y"),
+    ("dʒ", "ʤ"),
+    ("tʃ", "ʧ"),
+    ("oː", "ɔ"),
+    ("ɐ", "ə"),
+    ("r", "ɹ"),
+    ("x", "k"),
+    ("g", "ɡ"),
+    ("ː", ""),
+];
+
+/// The same words in misaki's symbols for American English.
+pub fn to_misaki(phonemes: &Phonemes) -> Phonemes {
+    let words = phonemes.words.iter().map(|word| PhonemeWord {
+        ipa: respell(&word.ipa),
+        ..word.clone()
+    });
+    Phonemes {
+        words: words.collect(),
+    }
+}
+
+fn respell(ipa: &str) -> String {
+    let mut symbols = String::new();
+    let mut rest = ipa;
+    while let Some(first) = rest.chars().next() {
+        match RESPELLED.iter().find(|(from, _)| rest.starts_with(from)) {
+            Some((from, to)) => {
+                symbols.push_str(to);
+                rest = &rest[from.len()..];
+            }
+            None => {
+                symbols.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    // A weak vowel before a last l is hardly one.
+    match symbols.strip_suffix("əl") {
+        Some(stem) if stem.chars().next_back().is_some_and(|c| !"ɹ".contains(c)) => {
+            format!("{stem}ᵊl")
+        }
+        _ => symbols,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::phonemes::{Phonemizer, english::English};
+
+    #[test]
+    fn symbols_are_respelled_and_words_stay() {
+        for (ipa, wanted) in [
+            ("həlˈoʊ", "həlˈO"),
+            ("wˈɜːld", "wˈɜɹld"),
+            ("tʃˈɔɪs", "ʧˈYs"),
+            ("fˈɜːɹi", "fˈɜɹi"),
+            ("bˈʌʔn\u{329}", "bˈʌʔn"),
+            ("lˈɪɾəl", "lˈɪɾᵊl"),
+            ("mˈoːɹ", "mˈɔɹ"),
+        ] {
+            assert_eq!(respell(ipa), wanted);
+        }
+        let phonemes = English.phonemize("Hello, my father!").unwrap();
+        assert_eq!(to_misaki(&phonemes).ipa(), "həlˈO, mI fˈɑðəɹ!");
+    }
+}

@@ -356,6 +356,21 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
+        fn words_of_any_text_lie_in_their_chunk(text in "\\PC{0,80}|[a-zA-Z' .,\"()\\[\\]-]{0,80}") {
+            let front = front(20, 60, true);
+            let Ok(chunks) = front.chunks(&text) else { return Ok(()); };
+            for chunk in chunks {
+                let Ok(chunk) = chunk else { return Ok(()); };
+                let mut last = 0;
+                for word in &chunk.phonemes.words {
+                    prop_assert!(chunk.text.text().get(word.text.clone()).is_some());
+                    prop_assert!(!word.ipa.is_empty() && word.text.start >= last);
+                    last = word.text.start;
+                }
+            }
+        }
+
+        #[test]
         fn chunks_cover_the_text_in_order(text in "[a-zA-Z ,.!?0-9$%\n'é日👍-]{1,200}", max in 8usize..60) {
             let front = front(max / 2, max, false);
             let Ok(chunks) = front.chunks(&text) else { return Ok(()); };

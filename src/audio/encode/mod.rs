@@ -125,7 +125,7 @@ impl AudioWriter {
             Codec::Pcm(form) => Box::new(wav::Raw(form)),
             Codec::Flac { bits } => Box::new(flac::Flac::new(bits, wanted, channels, &mut bytes)?),
             Codec::Mp3 => Box::new(mp3::Mp3::new(wanted, channels, streams)),
-            Codec::Opus => Box::new(opus::Opus::new(wanted, channels, &mut bytes)?),
+            Codec::Opus => Box::new(opus::Opus::new(wanted, channels, streams, &mut bytes)?),
         };
         let mut writer = AudioWriter {
             encoder,

@@ -36,11 +36,13 @@ pub struct Opus {
     packets: u64,
     /// Frames of the encoder's delay, on the clock.
     skip: u64,
+    /// Every call ends a page, so that listeners do not wait.
+    streams: bool,
 }
 
 impl Opus {
     /// Appends the headers for 1 or 2 channels at a rate of Opus to `out`.
-    pub fn new(rate: u32, channels: u16, out: &mut Vec<u8>) -> Result<Self> {
+    pub fn new(rate: u32, channels: u16, streams: bool, out: &mut Vec<u8>) -> Result<Self> {
         let layout = if channels == 1 {
             Channels::Mono
         } else {
@@ -68,6 +70,7 @@ impl Opus {
             frames: 0,
             packets: 0,
             skip: delay * CLOCK / u64::from(rate),
+            streams,
         };
         opus.headers(rate, channels)?;
         out.append(opus.pages.inner_mut());
@@ -102,7 +105,8 @@ impl Opus {
         (self.rate / PACKETS) as usize
     }
 
-    fn packet(&mut self, samples: &[f32]) -> Result<()> {
+    /// Makes a packet and writes the one before it; `last` says that no other follows soon.
+    fn packet(&mut self, samples: &[f32], last: bool) -> Result<()> {
         let mut packet = vec![0; PACKET_BYTES];
         let length = self
             .encoder
@@ -111,7 +115,7 @@ impl Opus {
         packet.truncate(length);
         if let Some(before) = self.held.replace(packet) {
             // A page a second: little overhead, little delay.
-            let end = if self.packets.is_multiple_of(PACKETS) {
+            let end = if self.packets.is_multiple_of(PACKETS) || self.streams && last {
                 PacketWriteEndInfo::EndPage
             } else {
                 PacketWriteEndInfo::NormalPacket
@@ -132,7 +136,8 @@ impl Encode for Opus {
         while self.waiting.len() >= size {
             let rest = self.waiting.split_off(size);
             let full = std::mem::replace(&mut self.waiting, rest);
-            self.packet(&full)?;
+            let last = self.waiting.len() < size;
+            self.packet(&full, last)?;
         }
         out.append(self.pages.inner_mut());
         Ok(())
@@ -145,7 +150,7 @@ impl Encode for Opus {
         while self.packets * CLOCK / PACKETS < end || self.held.is_none() {
             let mut last = std::mem::take(&mut self.waiting);
             last.resize(size, 0.0);
-            self.packet(&last)?;
+            self.packet(&last, false)?;
         }
         if let Some(last) = self.held.take() {
             self.page(last, PacketWriteEndInfo::EndStream, end)?;

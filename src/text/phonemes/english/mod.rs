@@ -315,6 +315,19 @@ fn inflected(word: &str, parts: &str) -> Option<String> {
     if let Some(stem) = stem("'s").or_else(|| stem("s'")) {
         return Some(plural(&word_ipa(stem, parts)));
     }
+    let with_y = |stem: &str| find(&format!("{stem}y"));
+    if let Some(found) = stem("ies").and_then(with_y) {
+        return Some(plural(&found));
+    }
+    if let Some(found) = stem("ied").and_then(with_y) {
+        return Some(past(&found));
+    }
+    if let Some(found) = stem("es")
+        .filter(|stem| stem.ends_with(['s', 'x', 'z', 'h']))
+        .and_then(find)
+    {
+        return Some(plural(&found));
+    }
     if let Some(found) = stem("s").filter(|stem| !stem.ends_with('s')).and_then(find) {
         return Some(plural(&found));
     }
@@ -408,7 +421,7 @@ mod tests {
             ("Where are you going to?", "wˌɛɹ ɑːɹ juː ɡˈoʊɪŋ tuː?"),
             (
                 "I want to record a record.",
-                "aɪ wˈɑːnt tə ɹəkˈɔːɹd ɐ ɹˈɛkɚd.",
+                "aɪ wˈɑːnt tə ɹᵻkˈɔːɹd ɐ ɹˈɛkɚd.",
             ),
             ("The F B I", "ðɪ ˌɛfbˌiːˈaɪ"),
         ] {
@@ -419,6 +432,7 @@ mod tests {
     #[test]
     fn unknown_words_names_and_endings_are_spoken() {
         assert_eq!(ipa("googled"), "ɡˈuːɡəld");
+        assert_eq!(ipa("copies copied"), "kˈɑːpiz kˈɑːpid");
         assert_eq!(ipa("GitHub ChatGPT"), "ɡˈɪthˈʌb tʃˈætdʒˌiːpˌiːtˈiː");
         assert_eq!(ipa("Wi-Fi xkcd"), "wˈaɪ fˈaɪ ˌɛkskˌeɪsˌiːdˈiː");
         assert!(ipa("café").starts_with("kæfˈeɪ"), "{}", ipa("café"));

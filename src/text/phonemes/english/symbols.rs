@@ -16,7 +16,8 @@ const VOWELS: &str = "æɑɔəɛɜɪiuʊʌᵻᵊAIOWY";
 
 /// `sounds` of a word in IPA. Length marks follow from the vowel and its stress.
 pub fn to_ipa(sounds: &str, word: &str) -> String {
-    let sounds: Vec<char> = sounds.chars().collect();
+    let mut sounds: Vec<char> = sounds.chars().collect();
+    spelled_with_i(&mut sounds, word);
     let mut ipa = String::new();
     let mut i = 0;
     while let Some(&sound) = sounds.get(i) {
@@ -67,6 +68,44 @@ pub fn to_ipa(sounds: &str, word: &str) -> String {
     ipa
 }
 
+/// Weak vowels that are written `i` are `ɪ` to espeak-ng (`notice`, `family`), and those of the
+/// prefixes `re-`, `de-` and `be-` are `ᵻ`, where the dictionary has `ə` for all; `u` stays long
+/// behind its glide (`document`). Letters and
+/// sounds are matched by counting vowels.
+fn spelled_with_i(sounds: &mut [char], word: &str) {
+    let vowels: Vec<usize> = (0..sounds.len())
+        .filter(|i| VOWELS.contains(sounds[*i]))
+        .collect();
+    let vowel = |c: char| "aeiouy".contains(c.to_ascii_lowercase());
+    let mut groups: Vec<&str> = word
+        .split(|c| !vowel(c))
+        .filter(|group| !group.is_empty())
+        .collect();
+    if groups.len() == vowels.len() + 1 && word.ends_with('e') {
+        groups.pop();
+    }
+    if groups.len() != vowels.len() {
+        return;
+    }
+    let prefix = ["re", "de", "be"]
+        .iter()
+        .any(|prefix| word.starts_with(prefix));
+    for (index, (at, letters)) in vowels.into_iter().zip(groups).enumerate() {
+        let marked = at > 0 && matches!(sounds[at - 1], 'ˈ' | 'ˌ');
+        let r = sounds.get(at + 1) == Some(&'ɹ');
+        if sounds[at] != 'ə' || marked {
+            continue;
+        }
+        if index == 0 && prefix && letters == "e" {
+            sounds[at] = 'ᵻ';
+        } else if matches!(letters, "i" | "I") && !r {
+            sounds[at] = 'ɪ';
+        } else if letters == "u" && at > 0 && sounds[at - 1] == 'j' && !r {
+            sounds[at] = 'u';
+        }
+    }
+}
+
 fn starts_with_a(word: &str) -> bool {
     word.starts_with(['a', 'A'])
 }
@@ -90,6 +129,9 @@ mod tests {
             ("əkˈɜɹ", "occur", "əkˈɜː"),
             ("bˈiɪŋ", "being", "bˈiːɪŋ"),
             ("ɡɹˈæʤəwət", "graduate", "ɡɹˈædʒuːət"),
+            ("nˈOɾəs", "notice", "nˈoʊɾɪs"),
+            ("ɹəspˈɛkt", "respect", "ɹᵻspˈɛkt"),
+            ("pɹˈɛzədənt", "president", "pɹˈɛzɪdənt"),
         ] {
             assert_eq!(to_ipa(sounds, word), wanted, "{word}");
         }

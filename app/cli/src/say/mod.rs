@@ -70,7 +70,7 @@ pub fn run(say: &Say, registry: &Registry, cancel: &CancelToken) -> Outcome {
         progress.clear();
         manifest.add(item, place, &result)?;
         match result {
-            Ok(done) => done.log(&progress, &item.id),
+            Ok(done) => done.tell(&progress, &item.id, place),
             Err(error) => {
                 failed += 1;
                 let name = if texts.batch {

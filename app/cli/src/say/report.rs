@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufWriter, Write},
+    io::{BufWriter, IsTerminal, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -29,17 +29,26 @@ pub struct Done {
 }
 
 impl Done {
-    /// Says how fast it was, to those who want to know.
-    pub fn log(&self, _: &Progress, id: &str) {
+    /// Says what was written and how fast it was: to people at a terminal, and to logs.
+    pub fn tell(&self, progress: &Progress, id: &str, place: &Place) {
         let length = self.speech.duration;
         let speed = length / self.seconds.max(1e-9);
         let first = self.first.map_or(String::new(), |first| {
             format!(", first sound after {first:.2} s")
         });
-        tracing::info!(
-            "{id}: {length:.2} s of speech in {:.2} s, {speed:.1} times real time{first}",
+        let name = match place {
+            Place::File(path) => path.display().to_string(),
+            Place::Stdout | Place::Stream | Place::None => id.to_owned(),
+        };
+        let line = format!(
+            "{name}: {length:.2} s of speech in {:.2} s ({speed:.1} times real time){first}",
             self.seconds
         );
+        if std::io::stderr().is_terminal() {
+            progress.line(&line);
+        } else {
+            tracing::info!("{line}");
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
     },
     text::{
         chunks::{Boundary, Chunk, FrontEnd},
+        languages,
         normalize::Normalizer,
         phonemes::{Pronunciations, for_language},
     },
@@ -79,6 +80,12 @@ impl<V: ChunkVoice> Synthesize for Speaker<V> {
 
 fn front_end(request: &SynthesizeRequest, plan: &VoicePlan) -> Result<FrontEnd> {
     let language = request.language.as_deref().unwrap_or(&plan.language);
+    if languages::code(language) != languages::code(&plan.language) {
+        return Err(Error::unsupported(format!(
+            "this voice speaks `{}`, not `{language}`",
+            plan.language
+        )));
+    }
     let normalizer = if request.normalize {
         Normalizer::new(language)
     } else {

@@ -208,6 +208,11 @@ fn texts_without_speech_and_odd_speeds_are_bad_input() {
         asked.speed = Some(speed);
         assert_eq!(speak(&asked).unwrap_err().class, ErrorClass::BadInput);
     }
+    let mut german = request("Hallo.");
+    german.language = Some("de".into());
+    let error = speak(&german).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Unsupported);
+    assert!(error.message.contains("en-us"), "{error}");
     let speech = speak(&request("Hello. Привет. Bye.")).unwrap();
     assert_eq!(speech.segments.len(), 2);
     assert!(

@@ -1,6 +1,6 @@
 //! A finished graph: allocated once, run many times.
 
-use std::sync::Arc;
+use std::{ptr::NonNull, sync::Arc};
 
 use ggml_sys as sys;
 
@@ -293,7 +293,11 @@ impl Graph {
 
     /// ggml's names of the operators, in the order in which they run.
     pub fn operators(&self) -> Vec<&'static str> {
-        guard::nodes(self.scope.graph).map(guard::op_name).collect()
+        self.nodes().map(guard::op_name).collect()
+    }
+
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NonNull<sys::ggml_tensor>> {
+        guard::nodes(self.scope.graph)
     }
 
     /// ggml's names of the operators that run on the CPU because the device lacks them.

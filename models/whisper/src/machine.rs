@@ -16,7 +16,7 @@ const SCRATCH_ROW: usize = 0;
 /// First row for real tokens.
 pub const FIRST_ROW: usize = 1;
 /// Graphs of one window size that are kept; a long text needs a handful.
-const MAX_STEP_GRAPHS: usize = 12;
+const MAX_STEP_GRAPHS: usize = 8;
 
 /// One token to be scored.
 #[derive(Debug, Clone, Copy)]
@@ -263,12 +263,13 @@ fn not_encoded() -> GraphError {
     }
 }
 
-/// Few lanes (steps of a search) get a graph of their own size; prompts are rounded up.
+/// Few lanes (steps of a search) get a graph of their own size; prompts are rounded up to powers of
+/// two, so that a long text, whose prompts have all lengths, needs few graphs.
 fn padded_lanes(lanes: usize) -> usize {
     if lanes <= 8 {
         lanes.max(1)
     } else {
-        lanes.next_multiple_of(16)
+        lanes.next_power_of_two()
     }
 }
 

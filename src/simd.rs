@@ -149,6 +149,38 @@ pub fn log_sum_exp(values: &[f32]) -> f32 {
     }
 }
 
+/// Σ leaky(x) w, where leaky(x) is x for x > 0, else `slope` x.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
+pub fn leaky_dot(x: &[f32], w: &[f32], slope: f32) -> f32 {
+    let mut lanes = [0.0f32; 16];
+    let (x, x_rest) = x.as_chunks::<16>();
+    let (w, w_rest) = w.as_chunks::<16>();
+    for (x, w) in x.iter().zip(w) {
+        for i in 0..16 {
+            lanes[i] += leaky(x[i], slope) * w[i];
+        }
+    }
+    let rest = x_rest.iter().zip(w_rest);
+    lanes.iter().sum::<f32>() + rest.map(|(x, w)| leaky(*x, slope) * w).sum::<f32>()
+}
+
+#[inline(always)]
+fn leaky(x: f32, slope: f32) -> f32 {
+    if x > 0.0 { x } else { slope * x }
+}
+
+/// tanh(a) σ(b), where a row holds all a, then all b; the result is half as long.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
+pub fn gated_tanh(row: &[f32], out: &mut [f32]) {
+    let (a, b) = row.split_at(row.len() / 2);
+    for ((a, b), out) in a.iter().zip(b).zip(out) {
+        // tanh is 1 to rounding beyond 10.
+        let twice = exp(2.0 * a.clamp(-10.0, 10.0));
+        let other = exp(-b);
+        *out = (twice - 1.0) / ((twice + 1.0) * (1.0 + other));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

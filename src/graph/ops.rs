@@ -6,7 +6,7 @@ use ggml_sys as sys;
 
 use super::{
     DType, DeviceTensor, Scope, Tensor,
-    host::{Factors, Gelu, Product},
+    host::{Factors, GatedTanh, Gelu, Product},
     shape::Shape,
 };
 
@@ -204,6 +204,24 @@ impl<'g> Tensor<'g> {
         }
         let x = self.contiguous();
         self.scope.host_op(x.extents(), &[x], Gelu)
+    }
+
+    /// WaveNet's gate tanh(a) σ(b), where the last axis holds a then b.
+    pub fn gated_tanh(self) -> Tensor<'g> {
+        let mut shape = self.shape();
+        let half = shape.last_mut().filter(|n| n.is_multiple_of(2));
+        if half.map(|n| *n /= 2).is_none() || self.dtype() != DType::F32 {
+            return self
+                .scope
+                .mistake("gated_tanh", format!("takes f32 [.., 2 n], found {self:?}"));
+        }
+        match Shape::new(&shape).filter(|_| self.scope.device().is_cpu()) {
+            Some(shape) => self.scope.host_op(shape, &[self.packed_rows()], GatedTanh),
+            None => {
+                let [a, b] = self.split::<2>(-1);
+                a.tanh() * b.sigmoid()
+            }
+        }
     }
 
     /// x for x > 0, else `slope` x. Written with operators that use every thread.

@@ -1,8 +1,11 @@
 //! Affine maps of the last axis.
 
+use std::ops::Range;
+
 use crate::{
     backend::FastPath,
     graph::{Conv1d, DeviceTensor, Tensor},
+    weights::{HostTensor, LoadError, Weights},
 };
 
 /// y = x Wᵀ + b.
@@ -14,7 +17,63 @@ pub struct Linear {
     pub bias: Option<DeviceTensor>,
 }
 
+/// Which side of a [`Linear`] is put in reverse order while it is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// None.
+    Keep,
+    /// The inputs.
+    Inputs,
+    /// The outputs.
+    Outputs,
+}
+
 impl Linear {
+    /// Reads `weight` `[out, in]` (or `[out, in, 1]`, a convolution of one tap) and, where there
+    /// is one, `bias` `[out]`; weight normalisation is undone.
+    ///
+    /// # Errors
+    /// As [`Weights::get`].
+    pub fn load(weights: &Weights, out: usize, inputs: usize) -> Result<Linear, LoadError> {
+        Linear::load_part(weights, [out, inputs], 0..out, Turn::Keep)
+    }
+
+    /// As [`load`](Self::load), of a stored `[out, in]` the outputs `part` only, turned by `turn`
+    /// after that.
+    ///
+    /// # Errors
+    /// As [`Weights::get`].
+    pub fn load_part(
+        weights: &Weights,
+        [out, inputs]: [usize; 2],
+        part: Range<usize>,
+        turn: Turn,
+    ) -> Result<Linear, LoadError> {
+        let range = part.clone();
+        let cut = move |w: HostTensor| {
+            let w = w.reshape(&[out, inputs]).rows(range.clone());
+            match turn {
+                Turn::Keep => w,
+                Turn::Inputs => reversed(&w.transpose()).transpose(),
+                Turn::Outputs => reversed(&w),
+            }
+        };
+        let weight = folded(weights, [out, inputs, 1], &[part.len(), inputs], cut)?;
+        let bias = match weights.has("bias") {
+            false => weights.get_opt(&[out], "bias")?,
+            true => Some(
+                weights.get_with(&[part.len()], "bias", [("bias", &[out])], move |[b]| {
+                    let b = b.rows(part.clone());
+                    match turn {
+                        Turn::Outputs => reversed(&b),
+                        _ => b,
+                    }
+                })?,
+            ),
+        };
+        Ok(Linear { weight, bias })
+    }
+
     /// `[.., in]` -> `[.., out]`.
     pub fn forward<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
         x.linear(&self.weight, self.bias.as_ref())
@@ -39,6 +98,39 @@ impl Linear {
     /// As a convolution along time: `[batch, time, in]` -> `[batch, time', out]`.
     pub fn conv1d<'g>(&self, x: Tensor<'g>, shape: Conv1d) -> Tensor<'g> {
         x.conv1d(&self.weight, self.bias.as_ref(), shape)
+    }
+}
+
+/// The first axis in reverse order.
+fn reversed(t: &HostTensor) -> HostTensor {
+    let rows: Vec<HostTensor> = (0..t.shape[0]).rev().map(|i| t.rows(i..i + 1)).collect();
+    HostTensor::concat(&rows)
+}
+
+/// The kernel `weight` `[out, in, taps]` as `shape`, made by `make` after weight normalisation is
+/// undone, under any of the names that PyTorch gives its parts.
+pub(super) fn folded(
+    weights: &Weights,
+    [out, inputs, taps]: [usize; 3],
+    shape: &[usize],
+    make: impl Fn(HostTensor) -> HostTensor + Send + Sync + 'static,
+) -> Result<DeviceTensor, LoadError> {
+    const PARTS: [[&str; 2]; 2] = [
+        ["weight_g", "weight_v"],
+        [
+            "parametrizations.weight.original0",
+            "parametrizations.weight.original1",
+        ],
+    ];
+    let whole: &[usize] = &[out, inputs, taps];
+    match PARTS.into_iter().find(|[gain, _]| weights.has(gain)) {
+        Some([gain, direction]) => {
+            let parts = [(gain, &[out, 1, 1][..]), (direction, whole)];
+            weights.get_with(shape, "weight", parts, move |[gain, direction]| {
+                make(direction.weight_norm(&gain))
+            })
+        }
+        None => weights.get_with(shape, "weight", [("weight", whole)], move |[w]| make(w)),
     }
 }
 

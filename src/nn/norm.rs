@@ -1,6 +1,9 @@
 //! Normalisation layers with their learned parameters.
 
-use crate::graph::{DeviceTensor, Tensor};
+use crate::{
+    graph::{DeviceTensor, Tensor},
+    weights::{LoadError, Weights},
+};
 
 /// Layer normalisation over the last axis, with gain and bias `[width]`.
 #[derive(Debug, Clone)]
@@ -14,6 +17,22 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
+    /// Reads `weight` and `bias`, or `gamma` and `beta`, `[width]`; eps is PyTorch's, 1e-5.
+    ///
+    /// # Errors
+    /// As [`Weights::get`].
+    pub fn load(weights: &Weights, width: usize) -> Result<LayerNorm, LoadError> {
+        let [gain, bias] = match weights.has("gamma") {
+            true => ["gamma", "beta"],
+            false => ["weight", "bias"],
+        };
+        Ok(LayerNorm {
+            gain: weights.get_f32(&[width], gain)?,
+            bias: weights.get_f32(&[width], bias)?,
+            eps: 1e-5,
+        })
+    }
+
     /// `[.., width]` -> `[.., width]`.
     pub fn forward<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
         x.layer_norm(&self.gain, &self.bias, self.eps)

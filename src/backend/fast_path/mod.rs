@@ -50,6 +50,8 @@ pub enum FastPath {
     DeviceVoiceEncoder,
     /// Products and attention of many rows by code of ours.
     BlockedProduct,
+    /// Convolutions along time with fewer products.
+    ShortConv,
 }
 
 /// How far a path may be trusted on a backend.

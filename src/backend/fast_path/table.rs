@@ -27,7 +27,7 @@ const TESTED: &str = "compared with the plain path by the tests";
 const SAME_CODE: &str = "runs CUDA's kernels; not yet compared on AMD hardware";
 
 /// Every row, in the order of [`FastPath`].
-pub static TABLE: [Row; 16] = [
+pub static TABLE: [Row; 17] = [
     Row {
         path: FastPath::DepthwiseConv1d,
         name: "depthwise-conv1d",
@@ -327,6 +327,20 @@ pub static TABLE: [Row; 16] = [
         name: "blocked-product",
         what: "products and attention of 24 rows and more by blocked f32 code, halves widened block by block",
         instead: "ggml's operators, which round activations to the type of the weights",
+        ops: &[],
+        status: [
+            (Cpu, Validated, TESTED),
+            (Cuda, Off, "code for the CPU"),
+            (Hip, Off, "code for the CPU"),
+            (Vulkan, Off, "code for the CPU"),
+            (Metal, Off, "code for the CPU"),
+        ],
+    },
+    Row {
+        path: FastPath::ShortConv,
+        name: "short-conv",
+        what: "convolutions of 2 to 14 taps along time by the scheme of Toom and Cook",
+        instead: "one product over the unfolded input",
         ops: &[],
         status: [
             (Cpu, Validated, TESTED),

@@ -5,16 +5,21 @@
 
 mod activation;
 mod attention;
+mod kernels;
 mod product;
+mod short_conv;
+mod toom_cook;
+mod vector;
 
 use std::{ffi::c_void, panic::AssertUnwindSafe};
 
 use ggml_sys as sys;
 
 use super::{DType, Scope, Tensor, shape::Shape};
-pub(super) use activation::Gelu;
+pub(super) use activation::{GatedTanh, Gelu};
 pub(super) use attention::Attention;
 pub(super) use product::{Factors, Product};
+pub use short_conv::{Around, ShortConv};
 
 /// The code behind a node.
 ///

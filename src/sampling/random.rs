@@ -60,6 +60,12 @@ impl TorchRandom {
         values
     }
 
+    /// `n` numbers as `tensor.normal_()` gives them, in the order of its memory, to a tensor whose
+    /// memory is not in the order of its axes (as `torch.randn_like` of a transposed one).
+    pub fn randn_each(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| self.next_normal() as f32).collect()
+    }
+
     /// Overwrites `values` as `tensor.normal_()` does for a contiguous tensor.
     pub fn fill_normal(&mut self, values: &mut [f32]) {
         if values.len() < BLOCK {
@@ -161,6 +167,14 @@ mod tests {
                 -1.084_522_4,
             ],
         );
+    }
+
+    #[test]
+    fn a_transposed_tensor_is_filled_one_by_one() {
+        let mut each = TorchRandom::new(3);
+        let mut few = TorchRandom::new(3);
+        let wanted: Vec<f32> = (0..4).flat_map(|_| few.randn(10)).collect();
+        assert_eq!(each.randn_each(40), wanted);
     }
 
     #[test]

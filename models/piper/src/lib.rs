@@ -1,0 +1,90 @@
+//! VITS: conditional variational autoencoder with adversarial learning for end-to-end
+//! text-to-speech (Kim et al. 2021, <https://arxiv.org/abs/2106.06103>), in the two forms in which
+//! it is published: Piper's voices (<https://github.com/OHF-Voice/piper1-gpl>, each with a licence
+//! of its own) and MMS (<https://arxiv.org/abs/2305.13516>, CC-BY-NC 4.0).
+//!
+//! ```text
+//!   symbols [n]                          noise [n, 2]
+//!      |                                    |
+//!   table                                spline layer  <- dilated stack of hidden states
+//!   +- relative attention -+ blocks         |  (3 times)
+//!   +- conv, ReLU, conv ---+             durations [n]
+//!      |          \____________________/    |
+//!   means, deviations [n, c]                |
+//!      |---------- each for its duration ---|
+//!   + noise [frames, c]
+//!      |
+//!   coupling layer (WaveNet), 4 times, backwards
+//!      |
+//!   HiFi-GAN: upsampling, residual blocks
+//!      |
+//!   samples [frames * hop]
+//! ```
+//!
+//! `net` is the figure, `size` what shapes it, `names` which tensor is which; `machine` runs it;
+//! `symbols` turns phonemes or letters into numbers; `voice` speaks.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod machine;
+mod model;
+pub mod names;
+#[allow(missing_docs)] // the figure above and the field comments name the boxes
+pub mod net;
+pub mod size;
+pub mod symbols;
+mod voice;
+
+use std::path::{Path, PathBuf};
+
+use audiocpp::{
+    engine::{Error, ErrorClass},
+    graph::GraphError,
+    weights,
+};
+
+pub use model::{Piper, PiperModel, open};
+pub use voice::Voice;
+
+/// Why a voice could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The weights, or the device that should hold them.
+    #[error(transparent)]
+    Weights(#[from] weights::LoadError),
+    /// A configuration, or weights that make no network.
+    #[error("{}: {problem}", path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The device.
+    #[error(transparent)]
+    Device(#[from] GraphError),
+}
+
+impl LoadError {
+    fn config(path: &Path, problem: String) -> LoadError {
+        LoadError::Config {
+            path: path.to_owned(),
+            problem,
+        }
+    }
+}
+
+impl From<weights::Error> for LoadError {
+    fn from(error: weights::Error) -> Self {
+        LoadError::Weights(error.into())
+    }
+}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Device(e) | LoadError::Weights(weights::LoadError::Device(e)) => e.into(),
+            other => Error::from_error(ErrorClass::Model, &other),
+        }
+    }
+}

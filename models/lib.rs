@@ -5,5 +5,8 @@ use audiocpp::engine::Registry;
 
 /// Every family that the programs know.
 pub fn registry() -> Registry {
-    Registry::new(vec![Box::new(audiocpp_whisper::Whisper)])
+    Registry::new(vec![
+        Box::new(audiocpp_whisper::Whisper),
+        Box::new(audiocpp_piper::Piper),
+    ])
 }

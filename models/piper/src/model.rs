@@ -198,6 +198,11 @@ impl PiperModel {
         Machine::new(&self.device, self.net.clone())
     }
 
+    /// The network.
+    pub fn net(&self) -> &Arc<Net> {
+        &self.net
+    }
+
     /// The voice's settings.
     pub fn config(&self) -> &Arc<VoiceConfig> {
         &self.config

@@ -76,3 +76,33 @@ fn stages_and_samples_are_those_of_onnxruntime() {
     println!("samples: 1 - correlation {:.1e}, relative error {error:.1e}", 1.0 - r);
     assert!(r > 0.999_999 && error < 1e-3, "{r} {error}");
 }
+
+#[test]
+fn a_damaged_file_is_an_error() {
+    let Some(folder) = models::folder("piper-joe") else { return };
+    let whole = std::fs::read(folder.join("en_US-joe-medium.onnx")).unwrap();
+    let settings = std::fs::read(folder.join("en_US-joe-medium.onnx.json")).unwrap();
+    let device = Device::cpu(1).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let at = |name: &str| other.path().join(name);
+    let open = |weights: &[u8], settings: &[u8]| {
+        std::fs::write(at("voice.onnx"), weights).unwrap();
+        std::fs::write(at("voice.onnx.json"), settings).unwrap();
+        audiocpp_piper::open(other.path(), &device, Policy::Native).map(drop)
+    };
+    assert!(open(&whole, &settings).is_ok());
+    for part in [0, 1, 1000, whole.len() / 2, whole.len() - 1] {
+        assert!(open(&whole[..part], &settings).is_err(), "{part} bytes");
+    }
+    let mut spoiled = whole.clone();
+    spoiled[200..260].fill(0xff);
+    assert!(open(&spoiled, &settings).is_err());
+    // The tensor of a name that the graph asks for is gone (its own name stands last).
+    let name = b"dec.ups.1.weight";
+    let place = whole.windows(name.len()).rposition(|bytes| bytes == name);
+    spoiled.copy_from_slice(&whole);
+    spoiled[place.unwrap() + 8] = b'7';
+    assert!(open(&spoiled, &settings).is_err());
+    assert!(open(&whole, &settings[..settings.len() / 2]).is_err());
+    assert!(open(&whole, b"{}").is_err());
+}

@@ -19,7 +19,7 @@ const MOST_PAIRS: usize = 5;
 pub(super) struct Scheme {
     pub points: usize,
     pub outputs: usize,
-    level: Level,
+    pub level: Level,
     /// For each pair `[points]` coefficients of the positive point; before them those of zero,
     /// after them those of infinity.
     input: Vec<f32>,
@@ -28,11 +28,8 @@ pub(super) struct Scheme {
 }
 
 impl Scheme {
+    /// For the best instruction set of this processor.
     pub fn new(matrices: &ToomCook) -> Scheme {
-        Scheme::at(matrices, Level::best())
-    }
-
-    fn at(matrices: &ToomCook, level: Level) -> Scheme {
         let n = matrices.points;
         let lines = std::iter::once(0).chain((1..n - 1).step_by(2)).chain([n - 1]);
         let odd = |row: &Vec<f64>| -> Vec<f32> {
@@ -41,7 +38,7 @@ impl Scheme {
         Scheme {
             points: n,
             outputs: matrices.outputs,
-            level,
+            level: Level::best(),
             input: lines
                 .flat_map(|p| matrices.input[p].iter().map(|x| *x as f32))
                 .collect(),

@@ -369,3 +369,7 @@ impl Tiles {
         self.count.div_ceil(threads).next_multiple_of(4).min(most)
     }
 }
+
+#[cfg(test)]
+#[path = "short_conv_tests.rs"]
+mod tests;

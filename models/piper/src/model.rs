@@ -8,7 +8,7 @@ use std::{
 use audiocpp::{
     engine::{
         DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, Options, Result,
-        RunContext, Scope, Session, Stage, Task, VoiceInfo,
+        RunContext, Scope, Session, Speaker, Stage, Task, VoiceInfo,
     },
     graph::{Buffer, Device},
     sampling::TorchRandom,
@@ -226,7 +226,10 @@ impl Model for PiperModel {
     fn session(&self, task: Task, options: &Options) -> Result<Session> {
         options.check("piper", OPTIONS, Scope::Session)?;
         match task {
-            Task::Tts => Err(Error::unsupported("not yet")),
+            Task::Tts => {
+                let voice = Voice::new(self.machine(), self.config.clone());
+                Ok(Session::Synthesize(Box::new(Speaker::new(voice))))
+            }
             other => Err(Error::unsupported(format!(
                 "piper does speech synthesis (task `tts`), not {} (task `{other}`)",
                 other.phrase()

@@ -2,6 +2,7 @@
 
 mod asr;
 mod table;
+mod tts;
 mod workshop;
 
 use anyhow::Result;
@@ -18,11 +19,14 @@ pub struct Options {
 enum Task {
     /// Speech recognition: audiocpp, whisper.cpp and faster-whisper.
     Asr(asr::Options),
+    /// Speech synthesis: audiocpp and onnxruntime.
+    Tts(tts::Options),
 }
 
 /// Runs the benchmark.
 pub fn run(options: &Options) -> Result<()> {
     match &options.task {
         Task::Asr(options) => asr::run(options),
+        Task::Tts(options) => tts::run(options),
     }
 }

@@ -84,7 +84,8 @@ impl Measured {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The middle of the values, between the two middle ones of an even count.
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

@@ -28,11 +28,21 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Opens the folder, installing the other engines where they are missing or of other versions.
+    /// Opens the folder, installing the other engines of speech recognition where they are missing
+    /// or of other versions.
     pub fn open() -> Result<Workshop> {
+        Workshop::with("venv", "requirements.txt")
+    }
+
+    /// As [`open`](Self::open), for speech synthesis.
+    pub fn for_speech() -> Result<Workshop> {
+        Workshop::with("venv-tts", "requirements-tts.txt")
+    }
+
+    fn with(name: &str, requirements: &str) -> Result<Workshop> {
         let folder = sh::target_dir().join("bench");
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        let venv = folder.join("venv");
+        let venv = folder.join(name);
         let python = if cfg!(windows) {
             "Scripts/python.exe"
         } else {
@@ -42,8 +52,8 @@ impl Workshop {
             python: venv.join(python),
             folder,
         };
-        let requirements = sh::root().join("xtask/peers/requirements.txt");
-        workshop.once("venv.txt", &fs::read_to_string(&requirements)?, || {
+        let requirements = sh::root().join("xtask/peers").join(requirements);
+        workshop.once(&format!("{name}.txt"), &fs::read_to_string(&requirements)?, || {
             let system = if cfg!(windows) { "python" } else { "python3" };
             sh::run(
                 Command::new(system)
@@ -96,6 +106,18 @@ impl Workshop {
             sh::run(self.python(&script).arg(ct2).arg(&out))
         })?;
         Ok(out)
+    }
+
+    /// The texts of the synthesis benchmark as the symbol numbers of the voice `onnx`, a line of
+    /// JSON each.
+    pub fn sentences(&self, onnx: &Path) -> Result<String> {
+        let script = sh::root().join("xtask/peers/piper_sentences.py");
+        let out = self.folder.join("sentences.jsonl");
+        let recipe = format!("{}{}", fs::read_to_string(&script)?, onnx.display());
+        self.once("sentences.txt", &recipe, || {
+            sh::run(self.python(&script).arg(onnx).arg(&out))
+        })?;
+        fs::read_to_string(&out).with_context(|| out.display().to_string())
     }
 
     /// A script in the Python environment.

@@ -122,7 +122,11 @@ impl Graph {
 
     /// Whether there is an input of this name.
     pub fn has_input(&self, name: &str) -> bool {
-        self.scope.inputs.borrow().iter().any(|port| port.name == name)
+        self.scope
+            .inputs
+            .borrow()
+            .iter()
+            .any(|port| port.name == name)
     }
 
     /// Sets an input for the next run.

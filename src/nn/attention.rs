@@ -40,8 +40,7 @@ impl RelativeAttention {
         let weights = scores.softmax(scale, None);
         let near = by_distance(weights, self.distance_keys.shape()[0]);
         let values = scope.stored(&self.distance_values).transpose().contiguous();
-        let mixed = weights.matmul_t(v.transpose().contiguous())
-            + near.matmul_t(values); // [head, time, width]
+        let mixed = weights.matmul_t(v.transpose().contiguous()) + near.matmul_t(values); // [head, time, width]
         self.out
             .forward(mixed.permute(&[1, 0, 2]).reshape(&[1, time, d]))
     }

@@ -69,7 +69,8 @@ impl Conv {
         let whole = [size.out, size.inputs, size.kernel];
         let bias = weights.get_opt(&[size.out], "bias")?;
         let padding = size.padding();
-        let plan = short.then(|| ShortConv::new(size.inputs, size.out, size.kernel, size.dilation, padding));
+        let plan = short
+            .then(|| ShortConv::new(size.inputs, size.out, size.kernel, size.dilation, padding));
         let kernel = match plan.flatten() {
             Some(plan) => {
                 let (shape, values) = ([plan.values()], plan.clone());
@@ -92,6 +93,14 @@ impl Conv {
     /// `[batch, time, in]` -> `[batch, time, out]`.
     pub fn forward<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
         self.around(x, Around::default())
+    }
+
+    /// Plan, weight and bias, where it has been loaded in the short form.
+    pub(super) fn short(&self) -> Option<(&ShortConv, &DeviceTensor, &DeviceTensor)> {
+        match &self.kernel {
+            Kernel::Short(weight, plan) => Some((plan, weight, self.bias.as_ref()?)),
+            Kernel::Matrix(_) => None,
+        }
     }
 
     /// The convolution and what is [`Around`] it: `[batch, time, in]` -> `[batch, time, out]`.
@@ -152,11 +161,7 @@ impl Upsample {
     /// # Errors
     /// As [`Weights::get`]. A kernel that is no multiple of the stride, or differs from it by an
     /// odd number, is a missing weight: no such layer is known.
-    pub fn load(
-        weights: &Weights,
-        size: UpsampleSize,
-        short: bool,
-    ) -> Result<Upsample, LoadError> {
+    pub fn load(weights: &Weights, size: UpsampleSize, short: bool) -> Result<Upsample, LoadError> {
         let UpsampleSize {
             inputs,
             out,

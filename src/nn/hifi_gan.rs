@@ -1,7 +1,7 @@
 //! The HiFi-GAN vocoder (Kong et al. 2020, <https://arxiv.org/abs/2010.05646>).
 
 use crate::{
-    graph::{Around, Tensor},
+    graph::{Around, ResidualLayer, Tensor},
     weights::{LoadError, Weights},
 };
 
@@ -114,16 +114,7 @@ impl HifiGan {
             x = x + linear.forward(condition);
         }
         for (up, blocks) in &self.stages {
-            let input = up.forward(x, SLOPE); // [1, time * stride, channels / 2]
-            let mut sum = None;
-            for (j, block) in blocks.iter().enumerate() {
-                let scale = match j + 1 == blocks.len() {
-                    true => 1.0 / blocks.len() as f32,
-                    false => 1.0,
-                };
-                sum = Some(block.forward(input, sum, scale));
-            }
-            x = sum.unwrap_or(input);
+            x = mean_of(blocks, up.forward(x, SLOPE)); // [1, time * stride, channels / 2]
         }
         let around = Around {
             slope: LAST_SLOPE,
@@ -133,7 +124,38 @@ impl HifiGan {
     }
 }
 
+/// The mean of the blocks' results: `[1, time, channels]` -> the same.
+fn mean_of<'g>(blocks: &[ResidualBlock], x: Tensor<'g>) -> Tensor<'g> {
+    let short: Option<Vec<_>> = blocks.iter().map(ResidualBlock::short).collect();
+    if let Some(short) = short {
+        return x.residual_blocks(&short, SLOPE);
+    }
+    let mut sum = None;
+    for (j, block) in blocks.iter().enumerate() {
+        let scale = match j + 1 == blocks.len() {
+            true => 1.0 / blocks.len() as f32,
+            false => 1.0,
+        };
+        sum = Some(block.forward(x, sum, scale));
+    }
+    sum.unwrap_or(x)
+}
+
 impl ResidualBlock {
+    /// Its layers, where all of them have been loaded in the short form.
+    fn short(&self) -> Option<Vec<ResidualLayer<'_>>> {
+        fn layer((first, second): &(Conv, Option<Conv>)) -> Option<ResidualLayer<'_>> {
+            Some(ResidualLayer {
+                first: first.short()?,
+                second: match second {
+                    Some(second) => Some(second.short()?),
+                    None => None,
+                },
+            })
+        }
+        self.0.iter().map(layer).collect()
+    }
+
     fn load(
         weights: &Weights,
         channels: usize,

@@ -61,15 +61,17 @@ impl Linear {
         let weight = folded(weights, [out, inputs, 1], &[part.len(), inputs], cut)?;
         let bias = match weights.has("bias") {
             false => weights.get_opt(&[out], "bias")?,
-            true => Some(
-                weights.get_with(&[part.len()], "bias", [("bias", &[out])], move |[b]| {
-                    let b = b.rows(part.clone());
-                    match turn {
-                        Turn::Outputs => reversed(&b),
-                        _ => b,
-                    }
-                })?,
-            ),
+            true => {
+                Some(
+                    weights.get_with(&[part.len()], "bias", [("bias", &[out])], move |[b]| {
+                        let b = b.rows(part.clone());
+                        match turn {
+                            Turn::Outputs => reversed(&b),
+                            _ => b,
+                        }
+                    })?,
+                )
+            }
         };
         Ok(Linear { weight, bias })
     }

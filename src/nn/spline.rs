@@ -85,7 +85,11 @@ mod tests {
         };
         let (w, h) = (soft(&parameters[..4]), soft(&parameters[4..8]));
         let mut d = vec![1.0];
-        d.extend(parameters[8..].iter().map(|x| 1e-3 + f64::from(*x).exp().ln_1p()));
+        d.extend(
+            parameters[8..]
+                .iter()
+                .map(|x| 1e-3 + f64::from(*x).exp().ln_1p()),
+        );
         d.push(1.0);
         let (mut x0, mut y0, mut k) = (-5.0, -5.0, 0);
         while k < 3 && x >= x0 + 10.0 * w[k] {

@@ -63,14 +63,23 @@ impl WaveNet {
         };
         let condition = |i: usize| {
             let (rows, part) = (2 * c * size.layers, 2 * c * i..2 * c * (i + 1));
-            Linear::load_part(&weights.pp("cond_layer"), [rows, size.condition], part, Turn::Keep)
+            Linear::load_part(
+                &weights.pp("cond_layer"),
+                [rows, size.condition],
+                part,
+                Turn::Keep,
+            )
         };
         let conditions = match size.condition {
             0 => Vec::new(),
-            _ => (0..size.layers).map(condition).collect::<Result<_, LoadError>>()?,
+            _ => (0..size.layers)
+                .map(condition)
+                .collect::<Result<_, LoadError>>()?,
         };
         Ok(WaveNet {
-            layers: (0..size.layers).map(layer).collect::<Result<_, LoadError>>()?,
+            layers: (0..size.layers)
+                .map(layer)
+                .collect::<Result<_, LoadError>>()?,
             conditions,
             channels: c,
         })

@@ -88,7 +88,9 @@ fn speak(
     let start = times.start;
     machine.vocode(&frames, manner.speaker, &RunContext::new(), |window| {
         times.samples += window.len();
-        times.first.get_or_insert_with(|| start.elapsed().as_secs_f64());
+        times
+            .first
+            .get_or_insert_with(|| start.elapsed().as_secs_f64());
         Ok(())
     })?;
     stage(times, 3);

@@ -136,7 +136,11 @@ impl VoiceConfig {
         speakers.sort();
         let count = file.num_speakers.unwrap_or(1);
         let mut names: Vec<String> = speakers.iter().map(|(_, name)| name.clone()).collect();
-        if !speakers.iter().map(|speaker| speaker.0).eq(0..speakers.len()) {
+        if !speakers
+            .iter()
+            .map(|speaker| speaker.0)
+            .eq(0..speakers.len())
+        {
             return Err(problem("speaker_id_map does not number from 0 on".into()));
         }
         if names.is_empty() && count > 1 {
@@ -213,7 +217,10 @@ impl VoiceConfig {
 fn rate(rate: u32, path: &Path) -> Result<u32, LoadError> {
     match rate {
         4000..=192_000 => Ok(rate),
-        _ => Err(LoadError::config(path, format!("a rate of {rate} samples a second"))),
+        _ => Err(LoadError::config(
+            path,
+            format!("a rate of {rate} samples a second"),
+        )),
     }
 }
 

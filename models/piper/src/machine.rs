@@ -24,8 +24,8 @@ pub struct Manner {
     pub noise_w: f32,
 }
 
-/// Frames that the vocoder turns to samples at a time.
-const WINDOW: usize = 192;
+/// Most frames that the vocoder turns to samples at a time.
+const WINDOW: usize = 256;
 /// Frames a symbol may last, about 12 s; no speech is that slow.
 const LONGEST: u32 = 1024;
 /// Frames of one sentence, about 6 minutes.
@@ -87,7 +87,8 @@ impl Machine {
         let latent = self.net.size.latent;
         let half = |first: usize| {
             let rows = statistics.chunks_exact(2 * latent);
-            rows.flat_map(|row| row[first..first + latent].iter().copied()).collect()
+            rows.flat_map(|row| row[first..first + latent].iter().copied())
+                .collect()
         };
         Ok(Encoded {
             means: half(0),
@@ -200,7 +201,13 @@ impl Machine {
         let (latent, hop) = (self.net.size.latent, self.net.size.hop());
         let count = frames.len() / latent;
         let reach = self.net.size.vocoder.reach();
-        let window = WINDOW.max(4 * reach).min(count);
+        // Windows of one length, that overlap by no more than they must.
+        let most = WINDOW.max(4 * reach);
+        let windows = count
+            .saturating_sub(2 * reach)
+            .div_ceil(most - 2 * reach)
+            .max(1);
+        let window = (count + 2 * reach * (windows - 1)).div_ceil(windows);
         let mut done = 0;
         while done < count {
             context.check()?;
@@ -227,7 +234,9 @@ impl Machine {
             true => Ok(frames),
             false => Err(audiocpp::engine::Error::new(
                 audiocpp::engine::ErrorClass::TooLarge,
-                format!("a sentence of {frames} frames; at most {MOST_FRAMES} are spoken at a time"),
+                format!(
+                    "a sentence of {frames} frames; at most {MOST_FRAMES} are spoken at a time"
+                ),
             )),
         }
     }
@@ -299,7 +308,9 @@ fn run(graph: &mut Graph, speaker: i32) -> Result<(), GraphError> {
 fn bend(spline: &Spline, sharpness: f32, parameters: &mut [f32], values: &mut [f32]) {
     let rows = parameters.chunks_exact_mut(spline.parameters());
     for (row, value) in rows.zip(values) {
-        row[..2 * spline.bins].iter_mut().for_each(|x| *x *= sharpness);
+        row[..2 * spline.bins]
+            .iter_mut()
+            .for_each(|x| *x *= sharpness);
         *value = spline.inverse(*value, row);
     }
 }

@@ -45,10 +45,14 @@ impl Package {
         }
         let config = path.join("config.json");
         if config.is_file() && path.join("vocab.json").is_file() {
-            return MmsConfig::read(&config).is_ok().then(|| Package::Mms(path.to_owned()));
+            return MmsConfig::read(&config)
+                .is_ok()
+                .then(|| Package::Mms(path.to_owned()));
         }
         let entries = std::fs::read_dir(path).ok()?;
-        let mut pairs = entries.flatten().filter_map(|entry| Package::pair(&entry.path()));
+        let mut pairs = entries
+            .flatten()
+            .filter_map(|entry| Package::pair(&entry.path()));
         let first = pairs.next();
         first.filter(|_| pairs.next().is_none())
     }
@@ -160,17 +164,23 @@ pub fn open(
 }
 
 /// The settings must be those of the network.
-fn check(
-    config: &VoiceConfig,
-    size: &NetSize,
-    path: &Path,
-) -> std::result::Result<(), LoadError> {
-    let frame = [&config.frame.start, &config.frame.between, &config.frame.end];
+fn check(config: &VoiceConfig, size: &NetSize, path: &Path) -> std::result::Result<(), LoadError> {
+    let frame = [
+        &config.frame.start,
+        &config.frame.between,
+        &config.frame.end,
+    ];
     let numbers = config.symbols.values().chain(frame).flatten();
-    if let Some(number) = numbers.copied().find(|&n| n < 0 || n as usize >= size.symbols) {
+    if let Some(number) = numbers
+        .copied()
+        .find(|&n| n < 0 || n as usize >= size.symbols)
+    {
         return Err(LoadError::config(
             path,
-            format!("a symbol has the number {number}; the network knows {}", size.symbols),
+            format!(
+                "a symbol has the number {number}; the network knows {}",
+                size.symbols
+            ),
         ));
     }
     let wanted = size.speakers.0.max(1);

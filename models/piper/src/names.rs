@@ -33,9 +33,13 @@ impl Named {
 
     /// Whether this is a network of the kind.
     pub fn is_vits(&self) -> bool {
-        ["enc_p.emb.weight", "enc_p.proj.weight", "dec.conv_pre.weight"]
-            .iter()
-            .all(|name| self.find(name).is_some())
+        [
+            "enc_p.emb.weight",
+            "enc_p.proj.weight",
+            "dec.conv_pre.weight",
+        ]
+        .iter()
+        .all(|name| self.find(name).is_some())
     }
 
     /// Extents of the tensor with the original name `name`.
@@ -45,7 +49,9 @@ impl Named {
 
     /// The numbers below 1000 for which `name(number)` is a tensor, in order.
     pub fn numbers(&self, name: impl Fn(usize) -> String) -> Vec<usize> {
-        (0..1000).filter(|&i| self.find(&name(i)).is_some()).collect()
+        (0..1000)
+            .filter(|&i| self.find(&name(i)).is_some())
+            .collect()
     }
 }
 
@@ -77,12 +83,17 @@ impl Source for Named {
 /// The module that a node comes from: by its name (`/dec/ups.0/ConvTranspose`), else by the name
 /// of a weight that kept its own.
 pub fn module(node: &Node) -> Option<String> {
-    let scoped = node.name.strip_prefix('/').and_then(|name| name.rsplit_once('/'));
+    let scoped = node
+        .name
+        .strip_prefix('/')
+        .and_then(|name| name.rsplit_once('/'));
     if let Some((path, _)) = scoped {
         return Some(path.replace('/', "."));
     }
     let own = |name: &String| {
-        let path = name.strip_suffix(".weight").or(name.strip_suffix(".bias"))?;
+        let path = name
+            .strip_suffix(".weight")
+            .or(name.strip_suffix(".bias"))?;
         Some(path.to_owned())
     };
     node.inputs.iter().find_map(own)
@@ -110,7 +121,10 @@ fn from_graph(graph: &Graph, names: &mut HashMap<String, String>) {
         };
         let Some(module) = module(node) else { continue };
         for (part, input) in parts {
-            let tensor = node.inputs.get(*input).and_then(|name| graph.constant(name));
+            let tensor = node
+                .inputs
+                .get(*input)
+                .and_then(|name| graph.constant(name));
             if let Some(tensor) = tensor {
                 names.insert(format!("{module}.{part}"), tensor.to_owned());
             }
@@ -126,9 +140,15 @@ fn folded_scale(graph: &Graph) -> Option<&str> {
     let reads = |node: &&Node, op: &str, name: &str| {
         node.op == op && node.inputs.iter().any(|input| input == name)
     };
-    let difference = graph.nodes.iter().find(|node| reads(node, "Sub", "dp.flows.0.m"))?;
+    let difference = graph
+        .nodes
+        .iter()
+        .find(|node| reads(node, "Sub", "dp.flows.0.m"))?;
     let difference = difference.outputs.first()?;
-    let product = graph.nodes.iter().find(|node| reads(node, "Mul", difference))?;
+    let product = graph
+        .nodes
+        .iter()
+        .find(|node| reads(node, "Mul", difference))?;
     let factor = product.inputs.iter().find(|input| *input != difference)?;
     graph.constant(factor)
 }
@@ -179,7 +199,9 @@ fn original(name: &str) -> String {
         }
     }
     if name.contains(".norms_") {
-        name = name.replacen(".weight", ".gamma", 1).replacen(".bias", ".beta", 1);
+        name = name
+            .replacen(".weight", ".gamma", 1)
+            .replacen(".bias", ".beta", 1);
     }
     encoder_layer(&name)
         .or_else(|| flow_number(&name))
@@ -253,7 +275,10 @@ mod tests {
                 "duration_predictor.flows.4.conv_dds.convs_dilated.1.weight",
                 "dp.flows.7.convs.convs_sep.1.weight",
             ),
-            ("duration_predictor.flows.2.conv_pre.bias", "dp.flows.3.pre.bias"),
+            (
+                "duration_predictor.flows.2.conv_pre.bias",
+                "dp.flows.3.pre.bias",
+            ),
             ("duration_predictor.norm_1.weight", "dp.norm_1.gamma"),
             (
                 "flow.flows.3.wavenet.in_layers.1.parametrizations.weight.original0",
@@ -261,7 +286,10 @@ mod tests {
             ),
             ("flow.flows.1.conv_post.weight", "flow.flows.2.post.weight"),
             ("decoder.upsampler.2.weight", "dec.ups.2.weight"),
-            ("decoder.resblocks.4.convs1.2.bias", "dec.resblocks.4.convs1.2.bias"),
+            (
+                "decoder.resblocks.4.convs1.2.bias",
+                "dec.resblocks.4.convs1.2.bias",
+            ),
             ("decoder.conv_post.weight", "dec.conv_post.weight"),
             ("decoder.cond.weight", "dec.cond.weight"),
             ("embed_speaker.weight", "emb_g.weight"),
@@ -281,8 +309,14 @@ mod tests {
             outputs: vec![],
             attributes: vec![],
         };
-        let scoped = node("/flow/flows.6/enc/in_layers.0/Conv", &["x", "onnx::Conv_1", "b"]);
-        assert_eq!(module(&scoped).as_deref(), Some("flow.flows.6.enc.in_layers.0"));
+        let scoped = node(
+            "/flow/flows.6/enc/in_layers.0/Conv",
+            &["x", "onnx::Conv_1", "b"],
+        );
+        assert_eq!(
+            module(&scoped).as_deref(),
+            Some("flow.flows.6.enc.in_layers.0")
+        );
         let old = node("Conv_17", &["x", "onnx::Conv_1", "dec.ups.0.bias"]);
         assert_eq!(module(&old).as_deref(), Some("dec.ups.0"));
         assert_eq!(module(&node("Conv_18", &["x", "1234"])), None);

@@ -5,8 +5,8 @@
 use audiocpp::{
     graph::{Device, DeviceTensor, Scope, Tensor},
     nn::{
-        Conv, ConvSize, CouplingFlow, DilatedStack, HifiGan, LayerNorm, Linear,
-        RelativeAttention, Spline,
+        Conv, ConvSize, CouplingFlow, DilatedStack, HifiGan, LayerNorm, Linear, RelativeAttention,
+        Spline,
     },
     weights::{LoadError, Weights},
 };
@@ -106,7 +106,11 @@ impl Net {
     /// The vector of the speaker with the number in `speaker`, i32 `[1]` -> `[1, 1, width]`.
     pub fn speaker<'g>(&self, scope: &'g Scope, speaker: Tensor<'g>) -> Option<Tensor<'g>> {
         let table = scope.stored(self.speakers.as_ref()?);
-        Some(speaker.look_up(table).reshape(&[1, 1, self.size.speakers.1]))
+        Some(
+            speaker
+                .look_up(table)
+                .reshape(&[1, 1, self.size.speakers.1]),
+        )
     }
 }
 
@@ -116,7 +120,9 @@ impl TextEncoder {
         let block = |i: usize| EncoderBlock::load(&encoder, i, size, short);
         Ok(TextEncoder {
             symbols: weights.get_f32(&[size.symbols, size.hidden], "emb.weight")?,
-            blocks: (0..size.layers).map(block).collect::<Result<_, LoadError>>()?,
+            blocks: (0..size.layers)
+                .map(block)
+                .collect::<Result<_, LoadError>>()?,
             statistics: Linear::load(&weights.pp("proj"), 2 * size.latent, size.hidden)?,
         })
     }

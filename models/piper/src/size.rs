@@ -168,7 +168,10 @@ fn durations(find: &Finder, config: Option<&MmsConfig>) -> Result<DurationSize, 
         bound: config.map_or(5.0, |c| c.duration_predictor_tail_bound),
     };
     if spline.bins < 2 || spline.parameters() != parameters {
-        return Err(find.wrong(format!("{parameters} numbers for a spline of {} bins", spline.bins)));
+        return Err(find.wrong(format!(
+            "{parameters} numbers for a spline of {} bins",
+            spline.bins
+        )));
     }
     Ok(DurationSize::Stochastic {
         stack: [width, taps, layers],
@@ -219,15 +222,21 @@ fn vocoder(
             Some(config) => config.upsample_rates.get(i).copied(),
             None => geometry.strides.get(&module).copied(),
         };
-        let fits = |s: &usize| *s > 1 && kernel.is_multiple_of(*s) && (kernel - s).is_multiple_of(2);
+        let fits =
+            |s: &usize| *s > 1 && kernel.is_multiple_of(*s) && (kernel - s).is_multiple_of(2);
         match stride.filter(fits) {
             Some(stride) => Ok((stride, kernel)),
-            None => Err(find.wrong(format!("`{module}` takes steps of {stride:?} with {kernel} taps"))),
+            None => Err(find.wrong(format!(
+                "`{module}` takes steps of {stride:?} with {kernel} taps"
+            ))),
         }
     };
     let double = find.0.shape("dec.resblocks.0.convs1.0.bias").is_some();
     let convs = if double { "convs1" } else { "convs" };
-    let total = find.count(|i| format!("dec.resblocks.{i}.{convs}.0.bias"), "residual blocks")?;
+    let total = find.count(
+        |i| format!("dec.resblocks.{i}.{convs}.0.bias"),
+        "residual blocks",
+    )?;
     let block = |j: usize| {
         let module = |m: usize| format!("dec.resblocks.{j}.{convs}.{m}");
         let [_, _, kernel] = find.kernel(&module(0))?;
@@ -279,7 +288,11 @@ impl Geometry {
             let Some(module) = module(node).filter(|_| node.op.starts_with("Conv")) else {
                 continue;
             };
-            let first = |name| ints(node, name).first().and_then(|&n| usize::try_from(n).ok());
+            let first = |name| {
+                ints(node, name)
+                    .first()
+                    .and_then(|&n| usize::try_from(n).ok())
+            };
             if let Some(stride) = first("strides") {
                 geometry.strides.insert(module.clone(), stride);
             }

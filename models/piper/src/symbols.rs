@@ -100,7 +100,10 @@ mod tests {
     #[test]
     fn whole_letters_win_where_parts_are_unknown() {
         let config = config(&[("a", 3), ("\u{e9}", 5)], true);
-        assert_eq!(config.number("A\u{c9}".chars()).numbers, [1, 0, 3, 0, 5, 0, 2]);
+        assert_eq!(
+            config.number("A\u{c9}".chars()).numbers,
+            [1, 0, 3, 0, 5, 0, 2]
+        );
         let empty = config.number("".chars());
         assert_eq!(empty.numbers, [1, 0, 2]);
     }

@@ -98,7 +98,11 @@ impl Voice {
         let speakers = &self.config.speakers;
         let Some(name) = name else { return Ok(0) };
         let known = speakers.iter().position(|speaker| speaker == name);
-        let numbered = || name.parse().ok().filter(|&n: &usize| n < speakers.len().max(1));
+        let numbered = || {
+            name.parse()
+                .ok()
+                .filter(|&n: &usize| n < speakers.len().max(1))
+        };
         match known.or_else(numbered) {
             Some(number) => Ok(number as i32),
             None if speakers.is_empty() => Err(Error::not_found(format!(
@@ -107,7 +111,9 @@ impl Voice {
             None => {
                 let names = speakers.iter().map(String::as_str);
                 let hint = audiocpp::engine::hint(name, names);
-                Err(Error::not_found(format!("there is no voice `{name}`{hint}")))
+                Err(Error::not_found(format!(
+                    "there is no voice `{name}`{hint}"
+                )))
             }
         }
     }
@@ -174,7 +180,10 @@ fn unknown(chars: &[char]) -> Vec<String> {
         [] => Vec::new(),
         chars => {
             let list: Vec<String> = chars.iter().map(|c| format!("`{c}`")).collect();
-            vec![format!("left out, as the voice does not know it: {}", list.join(", "))]
+            vec![format!(
+                "left out, as the voice does not know it: {}",
+                list.join(", ")
+            )]
         }
     }
 }

@@ -66,7 +66,9 @@ fn compare(name: &str, device: &Device) {
     let encoded = machine.encode(&ids, manner.speaker).unwrap();
     check("means", &encoded.means, 2e-6);
     check("log_deviations", &encoded.log_deviations, 2e-6);
-    let logs = machine.log_durations(&encoded, &manner, &mut random).unwrap();
+    let logs = machine
+        .log_durations(&encoded, &manner, &mut random)
+        .unwrap();
     check("log_durations", &logs, 1e-5);
     let lengths = audiocpp::nn::durations::whole_frames(&logs, manner.length_scale, 100);
     let latents = machine.latents(&encoded, &lengths, &manner, &mut random);
@@ -77,7 +79,9 @@ fn compare(name: &str, device: &Device) {
         samples.extend_from_slice(window);
         Ok(())
     };
-    machine.vocode(&frames, manner.speaker, &RunContext::new(), sink).unwrap();
+    machine
+        .vocode(&frames, manner.speaker, &RunContext::new(), sink)
+        .unwrap();
     check("samples", &samples, 5e-5);
 }
 
@@ -136,7 +140,10 @@ fn damaged_settings_are_errors() {
     assert!(error.contains("uroman"), "{error}");
     let error = spoil("config.json", r#"{"model_type": "bert"}"#);
     assert!(error.contains("Hugging Face VITS"), "{error}");
-    let error = spoil("config.json", r#"{"model_type": "vits", "upsample_rates": [3, 2]}"#);
+    let error = spoil(
+        "config.json",
+        r#"{"model_type": "vits", "upsample_rates": [3, 2]}"#,
+    );
     assert!(error.contains("dec.ups.0"), "{error}");
     let error = spoil("model.safetensors", "short");
     assert!(error.contains("model.safetensors"), "{error}");

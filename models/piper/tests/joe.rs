@@ -3,12 +3,7 @@
 
 use std::path::Path;
 
-use audiocpp::{
-    engine::RunContext,
-    graph::Device,
-    sampling::TorchRandom,
-    weights::Policy,
-};
+use audiocpp::{engine::RunContext, graph::Device, sampling::TorchRandom, weights::Policy};
 use audiocpp_piper::machine::Manner;
 use audiocpp_testing::{
     expected::{Expected, relative_error},
@@ -24,14 +19,19 @@ const PLAIN: Manner = Manner {
 
 fn correlation(a: &[f32], b: &[f32]) -> f64 {
     let dot = |a: &[f32], b: &[f32]| -> f64 {
-        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| f64::from(*a) * f64::from(*b))
+            .sum()
     };
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
 #[test]
 fn stages_and_samples_are_those_of_onnxruntime() {
-    let Some(folder) = models::folder("piper-joe") else { return };
+    let Some(folder) = models::folder("piper-joe") else {
+        return;
+    };
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/piper");
     let expected = Expected::read(data.join("joe.safetensors"));
     let device = Device::cpu(1).unwrap();
@@ -69,17 +69,27 @@ fn stages_and_samples_are_those_of_onnxruntime() {
         samples.extend_from_slice(window);
         Ok(())
     };
-    machine.vocode(&frames, 0, &RunContext::new(), sink).unwrap();
+    machine
+        .vocode(&frames, 0, &RunContext::new(), sink)
+        .unwrap();
     let wanted = expected.f32("samples");
     assert_eq!(samples.len(), wanted.len());
-    let (r, error) = (correlation(&samples, &wanted), relative_error(&samples, &wanted));
-    println!("samples: 1 - correlation {:.1e}, relative error {error:.1e}", 1.0 - r);
+    let (r, error) = (
+        correlation(&samples, &wanted),
+        relative_error(&samples, &wanted),
+    );
+    println!(
+        "samples: 1 - correlation {:.1e}, relative error {error:.1e}",
+        1.0 - r
+    );
     assert!(r > 0.999_999 && error < 1e-3, "{r} {error}");
 }
 
 #[test]
 fn a_damaged_file_is_an_error() {
-    let Some(folder) = models::folder("piper-joe") else { return };
+    let Some(folder) = models::folder("piper-joe") else {
+        return;
+    };
     let whole = std::fs::read(folder.join("en_US-joe-medium.onnx")).unwrap();
     let settings = std::fs::read(folder.join("en_US-joe-medium.onnx.json")).unwrap();
     let device = Device::cpu(1).unwrap();

@@ -55,7 +55,10 @@ fn words_have_times_and_a_seed_gives_the_same_sound() {
     let mut at = 0.0;
     for word in words {
         assert!(word.start >= at && word.end > word.start, "{word:?}");
-        let sounds = word.phonemes.iter().all(|p| p.start >= word.start && p.end <= word.end);
+        let sounds = word
+            .phonemes
+            .iter()
+            .all(|p| p.start >= word.start && p.end <= word.end);
         assert!(!word.phonemes.is_empty() && sounds, "{word:?}");
         at = word.end;
     }
@@ -111,7 +114,9 @@ fn streamed_parts_are_the_whole() {
 fn wrong_requests_are_refused() {
     let Some(mut session) = session() else { return };
     let mut error = |request: SynthesizeRequest| {
-        session.synthesize(&request, &RunContext::new()).unwrap_err()
+        session
+            .synthesize(&request, &RunContext::new())
+            .unwrap_err()
     };
     let voice = SynthesizeRequest {
         voice: Some("nobody".into()),

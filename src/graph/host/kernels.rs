@@ -1,18 +1,22 @@
 //! The inner loops of short convolutions, for each instruction set.
 
+#[cfg(target_arch = "x86_64")]
+use super::vector::{Avx2, Avx512};
 use super::{
-    Operand, Output,
+    pass::Pass,
     toom_cook::ToomCook,
     vector::{Level, Plain, Vector},
 };
-#[cfg(target_arch = "x86_64")]
-use super::vector::{Avx2, Avx512};
 
 /// Output channels that are computed together.
 pub(super) const PANEL: usize = 16;
 
-/// Most pairs of opposite points, and most outputs of a tile.
+/// Most pairs of opposite points.
 const MOST_PAIRS: usize = 5;
+/// Most outputs of a tile.
+const MOST_OUTPUTS: usize = 2 * MOST_PAIRS + 1;
+/// Most values that are added to a result.
+pub(super) const MOST_SUMMANDS: usize = 4;
 
 /// A [`ToomCook`] scheme in the form that the loops want.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,10 +35,11 @@ impl Scheme {
     /// For the best instruction set of this processor.
     pub fn new(matrices: &ToomCook) -> Scheme {
         let n = matrices.points;
-        let lines = std::iter::once(0).chain((1..n - 1).step_by(2)).chain([n - 1]);
-        let odd = |row: &Vec<f64>| -> Vec<f32> {
-            (1..n - 1).step_by(2).map(|p| row[p] as f32).collect()
-        };
+        let lines = std::iter::once(0)
+            .chain((1..n - 1).step_by(2))
+            .chain([n - 1]);
+        let odd =
+            |row: &Vec<f64>| -> Vec<f32> { (1..n - 1).step_by(2).map(|p| row[p] as f32).collect() };
         Scheme {
             points: n,
             outputs: matrices.outputs,
@@ -49,18 +54,6 @@ impl Scheme {
     fn pairs(&self) -> usize {
         (self.points - 2) / 2
     }
-}
-
-/// Where the results of one tile go.
-pub(super) struct Tile<'a> {
-    /// First step, and the distance to the next.
-    pub base: usize,
-    pub step: usize,
-    pub channels: std::ops::Range<usize>,
-    pub item: usize,
-    pub bias: Option<&'a [f32]>,
-    pub plus: &'a [Operand],
-    pub scale: f32,
 }
 
 /// Runs a generic function for the scheme's instruction set.
@@ -130,7 +123,12 @@ fn transform<const N: usize>(
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f")]
     unsafe fn avx512<const N: usize>(
-        scheme: &Scheme, rows: &Rows, width: usize, slope: f32, to: *mut f32, step: usize,
+        scheme: &Scheme,
+        rows: &Rows,
+        width: usize,
+        slope: f32,
+        to: *mut f32,
+        step: usize,
     ) {
         // SAFETY: this function has the instructions of the type; the rest by the caller.
         unsafe { transform_at::<Avx512, N>(scheme, rows, width, slope, to, step) }
@@ -138,7 +136,12 @@ fn transform<const N: usize>(
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
     unsafe fn avx2<const N: usize>(
-        scheme: &Scheme, rows: &Rows, width: usize, slope: f32, to: *mut f32, step: usize,
+        scheme: &Scheme,
+        rows: &Rows,
+        width: usize,
+        slope: f32,
+        to: *mut f32,
+        step: usize,
     ) {
         // SAFETY: as above.
         unsafe { transform_at::<Avx2, N>(scheme, rows, width, slope, to, step) }
@@ -223,7 +226,13 @@ pub(super) fn products(
 /// The processor has V's instructions; `a` holds `rows` lines, `b` `depth` and `out` `rows`
 /// panels; W vectors make a panel; `rows` is a multiple of 4.
 #[inline(always)]
-unsafe fn product<V: Vector, const W: usize, const MANY: usize, const SOME: usize, const FEW: usize>(
+unsafe fn product<
+    V: Vector,
+    const W: usize,
+    const MANY: usize,
+    const SOME: usize,
+    const FEW: usize,
+>(
     a: *const f32,
     line: usize,
     b: *const f32,
@@ -286,44 +295,73 @@ unsafe fn panel<V: Vector, const W: usize, const R: usize>(
     }
 }
 
-/// The products of one tile, point `p` at `products[p * step]`, to its steps in `output`.
+/// The products of one tile, point `p` at `products[p * step]`, to its steps: `place(j)` is the
+/// number and the address of step `j` of the tile, of panel `panel`.
 ///
 /// # Safety
-/// No other thread touches these steps and channels of `output`.
+/// `place` gives addresses of a panel each that nothing else touches.
 pub(super) unsafe fn output(
     scheme: &Scheme,
     products: &[f32],
     step: usize,
-    tile: &Tile,
-    output: &Output,
+    pass: &Pass,
+    panel: usize,
+    place: impl Fn(usize) -> Option<(usize, *mut f32)>,
 ) {
     assert!(products.len() >= (scheme.points - 1) * step + PANEL);
-    assert!(tile.bias.is_none_or(|bias| bias.len() == PANEL) && tile.channels.len() == PANEL);
     let from = products.as_ptr();
+    let channels = panel * PANEL..(panel + 1) * PANEL;
+    let bias = pass.bias.map(|bias| bias[channels.clone()].as_ptr());
+    let mut places = [(std::ptr::null_mut(), [std::ptr::null(); MOST_SUMMANDS]); MOST_OUTPUTS];
+    let mut count = 0;
+    for slot in places.iter_mut().take(scheme.outputs) {
+        let Some((step, to)) = place(count) else {
+            break;
+        };
+        slot.0 = to;
+        for (slot, plus) in slot.1.iter_mut().zip(pass.plus) {
+            let row = plus.get(step).expect("a row for every step");
+            *slot = row[channels.clone()].as_ptr();
+        }
+        count += 1;
+    }
+    let places = &places[..count];
+    let (summands, scale) = (pass.plus.len(), pass.scale);
     dispatch!(scheme, combine(
-        scheme: &Scheme, from: *const f32, step: usize, tile: &Tile, output: &Output,
+        scheme: &Scheme, from: *const f32, step: usize, bias: Option<*const f32>,
+        places: &[Place], summands: usize, scale: f32,
     ));
 }
 
+/// Where a step goes, and what is added to it.
+type Place = (*mut f32, [*const f32; MOST_SUMMANDS]);
+
 /// # Safety
-/// The processor has V's instructions; as [`output`].
+/// The processor has V's instructions; every address is one of a panel.
 #[inline(always)]
-unsafe fn combine<V: Vector, const W: usize, const MANY: usize, const SOME: usize, const FEW: usize>(
+unsafe fn combine<
+    V: Vector,
+    const W: usize,
+    const MANY: usize,
+    const SOME: usize,
+    const FEW: usize,
+>(
     scheme: &Scheme,
     from: *const f32,
     step: usize,
-    tile: &Tile,
-    output: &Output,
+    bias: Option<*const f32>,
+    places: &[Place],
+    summands: usize,
+    scale: f32,
 ) {
     let pairs = scheme.pairs();
-    let steps = output.ne[1];
-    // SAFETY: by the caller's promise; every row holds a panel.
+    // SAFETY: by the caller's promise.
     unsafe {
-        let scale = V::splat(tile.scale);
+        let scale = V::splat(scale);
         for w in 0..W {
             let c = w * V::LANES;
             let at = |p: usize| V::load(from.add(p * step + c));
-            let bias = tile.bias.map_or(V::splat(0.0), |b| V::load(b.as_ptr().add(c)));
+            let bias = bias.map_or(V::splat(0.0), |b| V::load(b.add(c)));
             // Sums serve even powers, differences odd ones.
             let mut sides = [[V::splat(0.0); MOST_PAIRS]; 2];
             for pair in 0..pairs {
@@ -332,11 +370,7 @@ unsafe fn combine<V: Vector, const W: usize, const MANY: usize, const SOME: usiz
                 sides[1][pair] = a.sub(b);
             }
             let (zero, infinity) = (at(0), at(scheme.points - 1));
-            for j in 0..scheme.outputs {
-                let t = tile.base + j * tile.step;
-                if t >= steps {
-                    break;
-                }
+            for (j, (to, plus)) in places.iter().enumerate() {
                 let mut y = bias;
                 if j == 0 {
                     y = y.add(zero);
@@ -348,12 +382,10 @@ unsafe fn combine<V: Vector, const W: usize, const MANY: usize, const SOME: usiz
                 for pair in 0..pairs {
                     y = sides[j % 2][pair].fma(V::splat(*powers.add(pair)), y);
                 }
-                for plus in tile.plus {
-                    let row = plus.row_f32(t, tile.item, 0);
-                    y = y.add(V::load(row[tile.channels.clone()].as_ptr().add(c)));
+                for &plus in &plus[..summands] {
+                    y = y.add(V::load(plus.add(c)));
                 }
-                let out = output.row([t, tile.item, 0], tile.channels.clone());
-                y.mul(scale).store(out.as_mut_ptr().add(c));
+                y.mul(scale).store(to.add(c));
             }
         }
     }

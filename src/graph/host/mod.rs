@@ -6,7 +6,9 @@
 mod activation;
 mod attention;
 mod kernels;
+mod pass;
 mod product;
+mod residual;
 mod short_conv;
 mod toom_cook;
 mod vector;
@@ -19,6 +21,7 @@ use super::{DType, Scope, Tensor, shape::Shape};
 pub(super) use activation::{GatedTanh, Gelu};
 pub(super) use attention::Attention;
 pub(super) use product::{Factors, Product};
+pub use residual::ResidualLayer;
 pub use short_conv::{Around, ShortConv};
 
 /// The code behind a node.

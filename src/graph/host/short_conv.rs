@@ -1,10 +1,9 @@
 //! Convolutions along time by the scheme of Toom and Cook: half to a third of the products.
 
-use std::cell::RefCell;
-
 use super::{
-    HostOp, Operand, Output, Share, kernels,
-    kernels::{PANEL, Scheme, Tile},
+    HostOp, Operand, Output, Share,
+    kernels::{MOST_SUMMANDS, PANEL, Scheme},
+    pass::{BLOCK, Pass, Rows, RowsMut},
     toom_cook::ToomCook,
 };
 use crate::{
@@ -16,20 +15,20 @@ use crate::{
 /// [`Tensor::short_conv`]: which scheme, and how its weights lie.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShortConv {
-    inputs: usize,
-    out: usize,
-    kernel: usize,
-    dilation: usize,
+    pub(super) inputs: usize,
+    pub(super) out: usize,
+    pub(super) kernel: usize,
+    pub(super) dilation: usize,
     /// Zeros before the input, and after it.
-    padding: (usize, usize),
+    pub(super) padding: (usize, usize),
     /// The taps are cut in `groups` runs of `taps`.
-    groups: usize,
-    taps: usize,
-    way: Way,
+    pub(super) groups: usize,
+    pub(super) taps: usize,
+    pub(super) way: Way,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Way {
+pub(super) enum Way {
     /// Sums of products, for a handful of outputs.
     Narrow,
     Tiles(Scheme),
@@ -58,8 +57,6 @@ impl Default for Around<'_, '_> {
 
 /// Outputs up to which the sums are formed one by one.
 const NARROW: usize = 4;
-/// More summands than this do not fit into a node.
-const MOST_SUMMANDS: usize = 4;
 
 impl ShortConv {
     /// The way to convolve `inputs` channels to `out` with `kernel` taps `dilation` steps apart;
@@ -118,7 +115,11 @@ impl ShortConv {
         let depth = self.groups * self.inputs;
         // [panel of outputs][point][group and input][output in the panel]
         let mut data = vec![0.0; self.values()];
-        for (o, row) in kernel.data.chunks_exact(self.inputs * self.kernel).enumerate() {
+        for (o, row) in kernel
+            .data
+            .chunks_exact(self.inputs * self.kernel)
+            .enumerate()
+        {
             for (c, taps) in row.chunks_exact(self.kernel).enumerate() {
                 for (g, taps) in taps.chunks(self.taps).enumerate() {
                     for (p, powers) in matrices.kernel.iter().enumerate() {
@@ -133,7 +134,20 @@ impl ShortConv {
         HostTensor::new(&[self.values()], data)
     }
 
-    fn output_len(&self, time: usize) -> Option<usize> {
+    /// Steps in one piece of work, of `steps` in all: whole tiles.
+    fn block(&self, steps: usize, threads: usize) -> usize {
+        let share = steps.div_ceil(threads);
+        match &self.way {
+            Way::Narrow => share,
+            Way::Tiles(scheme) => {
+                let most = BLOCK.max(self.dilation) / self.dilation * self.dilation;
+                let whole = self.dilation * scheme.outputs;
+                share.next_multiple_of(whole).min(most * scheme.outputs)
+            }
+        }
+    }
+
+    pub(super) fn output_len(&self, time: usize) -> Option<usize> {
         (time + self.padding.0 + self.padding.1)
             .checked_sub((self.kernel - 1) * self.dilation)
             .filter(|&n| n > 0)
@@ -141,10 +155,11 @@ impl ShortConv {
 }
 
 /// Points of the scheme: more points save more products and cost more additions and precision.
+/// The fastest at 32 to 128 channels.
 fn points(kernel: usize) -> usize {
     match kernel {
         2 | 3 => 8,
-        4 | 5 => 10,
+        4 => 10,
         _ => 12,
     }
 }
@@ -170,9 +185,10 @@ impl<'g> Tensor<'g> {
             && weight.shape() == [plan.values()]
             && bias.is_none_or(|b| b.shape() == [plan.out] && b.dtype() == DType::F32)
             && around.plus.len() <= MOST_SUMMANDS
-            && around.plus.iter().all(|p| {
-                p.dtype() == DType::F32 && shape.is_some_and(|s| p.extents() == s)
-            })
+            && around
+                .plus
+                .iter()
+                .all(|p| p.dtype() == DType::F32 && shape.is_some_and(|s| p.extents() == s))
             && self.scope().device().is_cpu();
         let Some(shape) = shape.filter(|_| fits) else {
             return self.scope().mistake(
@@ -200,10 +216,6 @@ struct ShortConvOp {
     scale: f32,
 }
 
-thread_local! {
-    static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
-}
-
 /// Work shared between threads is cut in at least this many pieces for each.
 const PIECES: usize = 2;
 
@@ -212,164 +224,35 @@ unsafe impl HostOp for ShortConvOp {
     fn run(&self, inputs: &[Operand], output: &Output, share: Share) {
         let plan = &self.plan;
         let [_, steps, batch, _] = output.ne;
-        match &plan.way {
-            Way::Narrow => {
-                for item in 0..batch {
-                    self.narrow(inputs, output, item, share.of_range(steps));
-                }
-            }
-            Way::Tiles(scheme) => {
-                let tiles = Tiles::new(steps, scheme.outputs, plan.dilation);
-                let each = tiles.block(plan.groups * plan.inputs, share.of);
-                let blocks = tiles.count.div_ceil(each);
-                let panels = plan.out / PANEL;
-                let parts = (PIECES * share.of).div_ceil(blocks * batch).clamp(1, panels);
-                for job in share.of_jobs(blocks * parts * batch) {
-                    let (item, job) = (job / (blocks * parts), job % (blocks * parts));
-                    let (block, part) = (job / parts, job % parts);
-                    let range = block * each..((block + 1) * each).min(tiles.count);
-                    let panels = panels * part / parts..panels * (part + 1) / parts;
-                    self.tiles(scheme, inputs, output, item, &tiles, range, panels);
-                }
-            }
-        }
-    }
-}
-
-impl ShortConvOp {
-    /// Steps `steps` one by one.
-    fn narrow(
-        &self,
-        inputs: &[Operand],
-        output: &Output,
-        item: usize,
-        steps: std::ops::Range<usize>,
-    ) {
-        let plan = &self.plan;
-        let (x, weight) = (&inputs[0], inputs[1].row_f32(0, 0, 0));
+        let panels = plan.out.div_ceil(PANEL);
+        let each = plan.block(steps, share.of);
+        let blocks = steps.div_ceil(each);
+        let parts = (PIECES * share.of)
+            .div_ceil(blocks * batch)
+            .clamp(1, panels);
         let bias = self.bias.then(|| inputs[2].row_f32(0, 0, 0));
-        for t in steps {
-            for o in 0..plan.out {
-                let mut sum = bias.map_or(0.0, |bias| bias[o]);
-                for k in 0..plan.kernel {
-                    let at = (t + k * plan.dilation).wrapping_sub(plan.padding.0);
-                    if at < x.ne[1] {
-                        let line = (o * plan.kernel + k) * plan.inputs;
-                        let weight = &weight[line..line + plan.inputs];
-                        sum += crate::simd::leaky_dot(x.row_f32(at, item, 0), weight, self.slope);
-                    }
-                }
-                for plus in &inputs[2 + usize::from(self.bias)..] {
-                    sum += plus.row_f32(t, item, 0)[o];
-                }
-                // SAFETY: these steps are this share's own.
-                let out = unsafe { output.row([t, item, 0], o..o + 1) };
-                out[0] = sum * self.scale;
-            }
+        for job in share.of_jobs(blocks * parts * batch) {
+            let (item, job) = (job / (blocks * parts), job % (blocks * parts));
+            let (block, part) = (job / parts, job % parts);
+            let plus = &inputs[2 + usize::from(self.bias)..];
+            let plus: Vec<Rows> = plus.iter().map(|x| Rows::of(x, item)).collect();
+            let pass = Pass {
+                plan,
+                weight: inputs[1].row_f32(0, 0, 0),
+                bias,
+                slope: self.slope,
+                scale: self.scale,
+                input: Rows::of(&inputs[0], item),
+                plus: &plus,
+                panels: panels * part / parts..panels * (part + 1) / parts,
+            };
+            let steps = block * each..((block + 1) * each).min(steps);
+            // SAFETY: these steps and channels are this job's own.
+            unsafe { pass.run(steps, RowsMut::of(output, item)) };
         }
-    }
-
-    /// Tiles `range` of channel panels `panels`.
-    #[allow(clippy::too_many_arguments)]
-    fn tiles(
-        &self,
-        scheme: &Scheme,
-        inputs: &[Operand],
-        output: &Output,
-        item: usize,
-        tiles: &Tiles,
-        range: std::ops::Range<usize>,
-        panels: std::ops::Range<usize>,
-    ) {
-        let plan = &self.plan;
-        let (x, weight) = (&inputs[0], inputs[1].row_f32(0, 0, 0));
-        let bias = self.bias.then(|| inputs[2].row_f32(0, 0, 0));
-        let plus = &inputs[2 + usize::from(self.bias)..];
-        let depth = plan.groups * plan.inputs;
-        let rows = range.len().next_multiple_of(4);
-        // Not a multiple of a power of two, so that rows do not compete for the same cache lines.
-        let line = depth + PANEL;
-        let (values, products) = (scheme.points * rows * line, scheme.points * rows * PANEL);
-        SCRATCH.with_borrow_mut(|scratch| {
-            if scratch.len() < values + products + plan.inputs {
-                scratch.resize(values + products + plan.inputs, 0.0);
-            }
-            let (values, rest) = scratch.split_at_mut(values);
-            let (products, rest) = rest.split_at_mut(products);
-            let zeros = &mut rest[..plan.inputs];
-            zeros.fill(0.0);
-            for (i, tile) in range.clone().enumerate() {
-                let base = tiles.base(tile);
-                for group in 0..plan.groups {
-                    let first = base + group * plan.taps * plan.dilation;
-                    let row = |i: usize| {
-                        let at = (first + i * plan.dilation).wrapping_sub(plan.padding.0);
-                        match at < x.ne[1] {
-                            true => x.row_f32(at, item, 0),
-                            false => &*zeros,
-                        }
-                    };
-                    let to = &mut values[i * line + group * plan.inputs..];
-                    kernels::input(scheme, row, self.slope, to, rows * line);
-                }
-            }
-            for panel in panels {
-                let size = scheme.points * depth * PANEL;
-                let weight = &weight[panel * size..(panel + 1) * size];
-                kernels::products(scheme, values, line, rows, weight, products);
-                let channels = panel * PANEL..(panel + 1) * PANEL;
-                let bias = bias.map(|bias| &bias[channels.clone()]);
-                for (i, tile) in range.clone().enumerate() {
-                    let tile = Tile {
-                        base: tiles.base(tile),
-                        step: plan.dilation,
-                        channels: channels.clone(),
-                        item,
-                        bias,
-                        plus,
-                        scale: self.scale,
-                    };
-                    let products = &products[i * PANEL..];
-                    // SAFETY: these steps and channels are this job's own.
-                    unsafe { kernels::output(scheme, products, rows * PANEL, &tile, output) };
-                }
-            }
-        });
-    }
-}
-
-/// The tiles of a result: a tile is `outputs` steps, `dilation` apart.
-struct Tiles {
-    count: usize,
-    outputs: usize,
-    dilation: usize,
-}
-
-/// Most tiles in a block: with their weights they should stay in the second-level cache.
-const BLOCK: usize = 48;
-
-impl Tiles {
-    fn new(steps: usize, outputs: usize, dilation: usize) -> Tiles {
-        let whole = outputs * dilation;
-        Tiles {
-            count: steps / whole * dilation + (steps % whole).min(dilation),
-            outputs,
-            dilation,
-        }
-    }
-
-    /// First step of a tile.
-    fn base(&self, tile: usize) -> usize {
-        tile / self.dilation * self.outputs * self.dilation + tile % self.dilation
-    }
-
-    /// Tiles in one block of work.
-    fn block(&self, depth: usize, threads: usize) -> usize {
-        let most = if depth > 256 { BLOCK / 2 } else { BLOCK };
-        self.count.div_ceil(threads).next_multiple_of(4).min(most)
     }
 }
 
 #[cfg(test)]
 #[path = "short_conv_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -4,7 +4,7 @@ use super::*;
 use crate::graph::host::vector::Level;
 
 /// Numbers that look random, in -1..1.
-fn numbers(n: usize, seed: u64) -> Vec<f32> {
+pub(in crate::graph::host) fn numbers(n: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
         state ^= state << 13;
@@ -15,7 +15,7 @@ fn numbers(n: usize, seed: u64) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
-fn operand(values: &[f32], ne: [usize; 4]) -> Operand {
+pub(in crate::graph::host) fn operand(values: &[f32], ne: [usize; 4]) -> Operand {
     Operand {
         data: values.as_ptr().cast(),
         ne,
@@ -85,7 +85,10 @@ impl Case {
             let sum = self.direct(&x, &kernel, i, steps) + f64::from(bias[i % op.plan.out]);
             let wanted = 0.5 * (sum + f64::from(plus[0][i]) + f64::from(plus[1][i]));
             let off = (wanted - f64::from(*found)).abs();
-            worst = (if off.is_nan() { off } else { worst.0.max(off) }, worst.1.max(wanted.abs()));
+            worst = (
+                if off.is_nan() { off } else { worst.0.max(off) },
+                worst.1.max(wanted.abs()),
+            );
             assert!(!off.is_nan(), "value {i} was not written");
         }
         worst.0 / worst.1
@@ -118,7 +121,7 @@ fn every_instruction_set_computes_the_convolution() {
             let reach = kernel - 1;
             let case = Case::new([1, 61, 32, 48], [kernel, 1, reach / 2, reach - reach / 2]);
             let error = case.error(Some(level), 2);
-            assert!(error < 1e-5, "{level:?}, {kernel} taps: {error:.1e}");
+            assert!(error < 2e-5, "{level:?}, {kernel} taps: {error:.1e}");
         }
     }
 }
@@ -141,7 +144,10 @@ fn geometries() {
     for (sizes, conv) in shapes {
         for threads in [1, 2, 5] {
             let error = Case::new(sizes, conv).error(None, threads);
-            assert!(error < 1e-5, "{sizes:?}, {conv:?}, {threads} threads: {error:.1e}");
+            assert!(
+                error < 2e-5,
+                "{sizes:?}, {conv:?}, {threads} threads: {error:.1e}"
+            );
         }
     }
 }

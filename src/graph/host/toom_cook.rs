@@ -35,15 +35,17 @@ impl ToomCook {
         let powers = |count: usize| -> Vec<Vec<f64>> {
             let row = |p: &f64| (0..count as i32).map(|i| p.powi(i)).collect();
             let mut rows: Vec<Vec<f64>> = places.iter().map(row).collect();
-            rows.push((0..count).map(|i| f64::from(u8::from(i + 1 == count))).collect());
+            rows.push(
+                (0..count)
+                    .map(|i| f64::from(u8::from(i + 1 == count)))
+                    .collect(),
+            );
             rows
         };
         let mut kernel = powers(taps);
         // Row p: the polynomial that is 1 at place p and 0 at the others; the last: the one that
         // is 0 at all of them.
-        let mut input: Vec<Vec<f64>> = (0..points)
-            .map(|p| lagrange(&places, p))
-            .collect();
+        let mut input: Vec<Vec<f64>> = (0..points).map(|p| lagrange(&places, p)).collect();
         // Values at a point may be scaled on one side if the other side is scaled back.
         for (kernel, input) in kernel.iter_mut().zip(&mut input) {
             let most = input.iter().fold(0.0f64, |most, x| most.max(x.abs()));
@@ -95,9 +97,8 @@ mod tests {
                 let scheme = ToomCook::new(points, taps);
                 let x: Vec<f64> = (0..points).map(|i| (i as f64 * 1.3).sin()).collect();
                 let w: Vec<f64> = (0..taps).map(|i| (i as f64 * 0.7).cos()).collect();
-                let dot = |row: &[f64], v: &[f64]| -> f64 {
-                    row.iter().zip(v).map(|(a, b)| a * b).sum()
-                };
+                let dot =
+                    |row: &[f64], v: &[f64]| -> f64 { row.iter().zip(v).map(|(a, b)| a * b).sum() };
                 let products: Vec<f64> = (0..points)
                     .map(|p| dot(&scheme.kernel[p], &w) * dot(&scheme.input[p], &x))
                     .collect();

@@ -102,12 +102,30 @@ macro_rules! x86_vector {
 use std::arch::x86_64::*;
 
 x86_vector!(
-    Avx512, __m512, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps,
-    _mm512_sub_ps, _mm512_mul_ps, _mm512_max_ps, _mm512_fmadd_ps
+    Avx512,
+    __m512,
+    16,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_add_ps,
+    _mm512_sub_ps,
+    _mm512_mul_ps,
+    _mm512_max_ps,
+    _mm512_fmadd_ps
 );
 x86_vector!(
-    Avx2, __m256, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps,
-    _mm256_sub_ps, _mm256_mul_ps, _mm256_max_ps, _mm256_fmadd_ps
+    Avx2,
+    __m256,
+    8,
+    _mm256_set1_ps,
+    _mm256_loadu_ps,
+    _mm256_storeu_ps,
+    _mm256_add_ps,
+    _mm256_sub_ps,
+    _mm256_mul_ps,
+    _mm256_max_ps,
+    _mm256_fmadd_ps
 );
 
 /// Four values in plain Rust, which compilers turn into the vectors of any processor.

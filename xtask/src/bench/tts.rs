@@ -67,7 +67,10 @@ pub fn run(options: &Options) -> Result<()> {
         let driver = sh::root().join("xtask/peers/piper_driver.py");
         let mut peer = workshop.python(&driver);
         let onnxruntime = speak(peer.arg(&voice).arg(&threads), &sentences)?;
-        ensure!(audiocpp.len() == onnxruntime.len(), "the engines spoke different texts");
+        ensure!(
+            audiocpp.len() == onnxruntime.len(),
+            "the engines spoke different texts"
+        );
         measured.resize_with(audiocpp.len(), || Measured {
             audiocpp: Vec::new(),
             onnxruntime: Vec::new(),
@@ -94,7 +97,15 @@ fn onnx_file(folder: &Path) -> Result<PathBuf> {
 
 /// The program that times our engine.
 fn timer() -> Result<PathBuf> {
-    let build = ["build", "--release", "--locked", "--package", "audiocpp-piper", "--example", "time"];
+    let build = [
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "audiocpp-piper",
+        "--example",
+        "time",
+    ];
     sh::run(&mut sh::cargo(build))?;
     Ok(sh::program("examples/time", "release"))
 }
@@ -102,14 +113,24 @@ fn timer() -> Result<PathBuf> {
 /// Gives every text to a process twice, and keeps the second time: the first finds no graphs,
 /// no pages and no threads ready, in either engine.
 fn speak(command: &mut Command, sentences: &str) -> Result<Vec<Run>> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
     let mut input = child.stdin.take().context("the process has no input")?;
     input.write_all(sentences.repeat(2).as_bytes())?;
     drop(input);
     let output = child.wait_with_output()?;
-    ensure!(output.status.success(), "{command:?} ended with {}", output.status);
+    ensure!(
+        output.status.success(),
+        "{command:?} ended with {}",
+        output.status
+    );
     let text = String::from_utf8(output.stdout)?;
-    let runs: Vec<Run> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let runs: Vec<Run> = text
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
     Ok(runs[runs.len() / 2..].to_vec())
 }
 
@@ -120,7 +141,11 @@ fn markdown(options: &Options, measured: &[Measured]) -> String {
         let of = |runs: &[Run], value: fn(&Run) -> f64| median(runs.iter().map(value).collect());
         let ratio = |value: fn(&Run) -> f64| {
             let pairs = m.audiocpp.iter().zip(&m.onnxruntime);
-            median(pairs.map(|(ours, theirs)| value(ours) / value(theirs)).collect())
+            median(
+                pairs
+                    .map(|(ours, theirs)| value(ours) / value(theirs))
+                    .collect(),
+            )
         };
         let most = |runs: &[Run]| runs.iter().map(|run| run.peak_mib).fold(0.0, f64::max);
         let (all, first): (fn(&Run) -> f64, fn(&Run) -> f64) = (|run| run.all, |run| run.first);

@@ -53,22 +53,26 @@ impl Workshop {
             folder,
         };
         let requirements = sh::root().join("xtask/peers").join(requirements);
-        workshop.once(&format!("{name}.txt"), &fs::read_to_string(&requirements)?, || {
-            let system = if cfg!(windows) { "python" } else { "python3" };
-            sh::run(
-                Command::new(system)
-                    .args(["-m", "venv", "--clear"])
-                    .arg(&venv),
-            )
-            .context(
-                "the other engines need Python 3 with its venv module (Debian: python3-venv)",
-            )?;
-            let mut pip = Command::new(&workshop.python);
-            sh::run(
-                pip.args(["-m", "pip", "install", "--quiet", "--requirement"])
-                    .arg(&requirements),
-            )
-        })?;
+        workshop.once(
+            &format!("{name}.txt"),
+            &fs::read_to_string(&requirements)?,
+            || {
+                let system = if cfg!(windows) { "python" } else { "python3" };
+                sh::run(
+                    Command::new(system)
+                        .args(["-m", "venv", "--clear"])
+                        .arg(&venv),
+                )
+                .context(
+                    "the other engines need Python 3 with its venv module (Debian: python3-venv)",
+                )?;
+                let mut pip = Command::new(&workshop.python);
+                sh::run(
+                    pip.args(["-m", "pip", "install", "--quiet", "--requirement"])
+                        .arg(&requirements),
+                )
+            },
+        )?;
         Ok(workshop)
     }
 

@@ -364,10 +364,12 @@ unsafe fn combine<
             let bias = bias.map_or(V::splat(0.0), |b| V::load(b.add(c)));
             // Sums serve even powers, differences odd ones.
             let mut sides = [[V::splat(0.0); MOST_PAIRS]; 2];
-            for pair in 0..pairs {
+            let [sums, differences] = &mut sides;
+            let both = sums.iter_mut().zip(differences).take(pairs);
+            for (pair, (sum, difference)) in both.enumerate() {
                 let (a, b) = (at(1 + 2 * pair), at(2 + 2 * pair));
-                sides[0][pair] = a.add(b);
-                sides[1][pair] = a.sub(b);
+                *sum = a.add(b);
+                *difference = a.sub(b);
             }
             let (zero, infinity) = (at(0), at(scheme.points - 1));
             for (j, (to, plus)) in places.iter().enumerate() {
@@ -379,8 +381,8 @@ unsafe fn combine<
                     y = y.add(infinity);
                 }
                 let powers = scheme.output.as_ptr().add(j * pairs);
-                for pair in 0..pairs {
-                    y = sides[j % 2][pair].fma(V::splat(*powers.add(pair)), y);
+                for (pair, side) in sides[j % 2].iter().take(pairs).enumerate() {
+                    y = side.fma(V::splat(*powers.add(pair)), y);
                 }
                 for &plus in &plus[..summands] {
                     y = y.add(V::load(plus.add(c)));

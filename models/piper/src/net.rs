@@ -39,6 +39,7 @@ pub struct SplineLayer {
 }
 
 /// How long each symbol lasts.
+#[allow(clippy::large_enum_variant)] // one in a model
 pub enum Durations {
     /// A flow over two values a symbol, from noise to logarithms of durations.
     Stochastic {

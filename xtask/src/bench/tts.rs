@@ -148,7 +148,8 @@ fn markdown(options: &Options, measured: &[Measured]) -> String {
             )
         };
         let most = |runs: &[Run]| runs.iter().map(|run| run.peak_mib).fold(0.0, f64::max);
-        let (all, first): (fn(&Run) -> f64, fn(&Run) -> f64) = (|run| run.all, |run| run.first);
+        let all = |run: &Run| run.all;
+        let first = |run: &Run| run.first;
         format!(
             "| {:.1} s | {:.3} | {:.3} | {:.2} | {:.3} | {:.3} | {:.2} | {:.0} | {:.0} |",
             of(&m.audiocpp, |run| run.sound),

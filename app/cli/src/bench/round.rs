@@ -91,7 +91,9 @@ pub fn measure(args: &Bench, registry: &Registry, cancel: &CancelToken) -> Outco
 
 /// One run under the clock.
 fn timed(work: &mut work::Work, cancel: &CancelToken) -> Result<(Run, work::Made)> {
-    let seen: Arc<Mutex<(Option<f64>, BTreeMap<String, f64>)>> = Arc::default();
+    /// Seconds to the first result, and in each stage.
+    type Seen = (Option<f64>, BTreeMap<String, f64>);
+    let seen: Arc<Mutex<Seen>> = Arc::default();
     let (copy, started) = (seen.clone(), Instant::now());
     let sink = move |event: Event| {
         let Ok(mut seen) = copy.lock() else { return };

@@ -10,7 +10,8 @@ pub fn spread(durations: &[u32]) -> Vec<i32> {
 /// Whole frames for each logarithm of a duration: `ceil(exp(log) * scale)`, at most `most`; not a
 /// number counts as none.
 pub fn whole_frames(logs: &[f32], scale: f32, most: u32) -> Vec<u32> {
-    let frames = |log: &f32| (log.exp() * scale).ceil().min(most as f32) as u32;
+    // The conversion makes zero of what is no number, and the most of what is too much.
+    let frames = |log: &f32| ((log.exp() * scale).ceil() as u32).min(most);
     logs.iter().map(frames).collect()
 }
 

@@ -1,21 +1,27 @@
-//! `cargo xtask demo`: from a fresh clone to a transcript.
+//! `cargo xtask demo`: from a fresh clone to a transcript and a spoken sentence.
 
 use crate::{setup, sh};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Deserialize;
-use std::{fs, process::Command};
+use std::{fs, path::Path, process::Command};
 
 /// Options of `cargo xtask demo`.
 #[derive(Args)]
 pub struct Options {
-    /// Model of the catalogue.
+    /// Model of the catalogue that transcribes.
     #[arg(long, default_value = "whisper-base")]
     model: String,
+
+    /// Model of the catalogue that speaks.
+    #[arg(long, default_value = "piper-joe")]
+    voice_model: String,
 }
 
 /// Public-domain speech that lies in the checkout.
 const SAMPLE: &str = "tests/speech/jfk.flac";
+/// What the demo says.
+const SENTENCE: &str = "Dr. Smith paid $42 for the third edition. It works on this machine!";
 
 /// What `audiocpp_cli --timing-json` writes.
 #[derive(Deserialize)]
@@ -30,7 +36,8 @@ struct Input {
     seconds: f64,
 }
 
-/// Installs the tools, builds the release program, fetches the model, transcribes the sample.
+/// Installs the tools, builds the release program, fetches the models, transcribes the sample,
+/// speaks a sentence and transcribes that.
 pub fn run(options: &Options) -> Result<()> {
     setup::run(&setup::Options::default())?;
     let program = sh::release_cli()?;
@@ -48,10 +55,25 @@ pub fn run(options: &Options) -> Result<()> {
     sh::run(transcribe.arg(&timing).current_dir(sh::root()))?;
     let json = fs::read(&timing).with_context(|| timing.display().to_string())?;
     println!("\n{}", summary(&serde_json::from_slice(&json)?));
+    speak(&program, options)?;
     println!(
-        "Next: {} transcribe your-recording.mp3",
+        "Next: {0} transcribe your-recording.mp3\n      {0} say \"Hello!\" -o hello.mp3",
         sh::relative(&program)
     );
+    Ok(())
+}
+
+/// Says the sentence into a file, and shows what the recogniser makes of it.
+fn speak(program: &Path, options: &Options) -> Result<()> {
+    sh::run(Command::new(program).args(["models", "pull", &options.voice_model]))?;
+    let speech = sh::target_dir().join("demo.wav");
+    let mut say = Command::new(program);
+    say.args(["say", SENTENCE, "--model", &options.voice_model, "--out"]);
+    sh::run(say.arg(&speech))?;
+    let mut transcribe = Command::new(program);
+    transcribe.args(["transcribe", "--model", &options.model]);
+    sh::run(transcribe.arg(&speech))?;
+    println!();
     Ok(())
 }
 

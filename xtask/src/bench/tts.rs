@@ -57,13 +57,14 @@ pub fn run(options: &Options) -> Result<()> {
     let folder = sh::model_folder(&sh::release_cli()?, &options.model)?;
     let voice = onnx_file(&folder)?;
     let sentences = workshop.sentences(&voice)?;
-    let ours = timer()?;
+    sh::run(&mut timer("build"))?;
     let mut measured: Vec<Measured> = Vec::new();
     for round in 1..=options.rounds {
         eprintln!("round {round} of {}", options.rounds);
         let threads = options.threads.to_string();
-        let mut audiocpp = Command::new(&ours);
-        let audiocpp = speak(audiocpp.arg(&folder).arg(&threads), &sentences)?;
+        let mut ours = timer("run");
+        let ours = ours.args(["--quiet", "--"]).arg(&folder).arg(&threads);
+        let audiocpp = speak(ours, &sentences)?;
         let driver = sh::root().join("xtask/peers/piper_driver.py");
         let mut peer = workshop.python(&driver);
         let onnxruntime = speak(peer.arg(&voice).arg(&threads), &sentences)?;
@@ -95,10 +96,9 @@ fn onnx_file(folder: &Path) -> Result<PathBuf> {
     found.with_context(|| format!("no .onnx file in {}", folder.display()))
 }
 
-/// The program that times our engine.
-fn timer() -> Result<PathBuf> {
-    let build = [
-        "build",
+/// The program that times our engine, started by Cargo, which tells it where ggml's libraries lie.
+fn timer(what: &str) -> Command {
+    let example = [
         "--release",
         "--locked",
         "--package",
@@ -106,8 +106,9 @@ fn timer() -> Result<PathBuf> {
         "--example",
         "time",
     ];
-    sh::run(&mut sh::cargo(build))?;
-    Ok(sh::program("examples/time", "release"))
+    let mut command = sh::cargo([what]);
+    command.args(example);
+    command
 }
 
 /// Gives every text to a process twice, and keeps the second time: the first finds no graphs,

@@ -29,6 +29,17 @@ pub struct DeviceReport {
     pub banner: Option<Banner>,
 }
 
+impl DeviceReport {
+    /// An opened device, of which nothing more is known.
+    pub fn of(device: &Device) -> DeviceReport {
+        DeviceReport {
+            device: device.name().to_owned(),
+            name: device.description().to_owned(),
+            ..DeviceReport::default()
+        }
+    }
+}
+
 impl LoadOptions {
     /// Opens the device that these options ask for and gives it to `load`. Under `auto` (or with
     /// `fallback_cpu`) a device on which opening or loading fails is followed by the next one,
@@ -68,14 +79,23 @@ impl LoadOptions {
         })
     }
 
+    /// The type of weights that was asked for, if any.
+    ///
+    /// # Errors
+    /// A type that does not exist (`BadInput`).
+    pub fn asked_policy(&self) -> Result<Option<Policy>> {
+        let asked = self.weight_type.as_deref().map(str::parse);
+        asked.transpose().map_err(Error::bad_input)
+    }
+
     /// The type to keep a model's weights in: the one asked for, else the file's own, except where
     /// the device's fast paths say otherwise.
     ///
     /// # Errors
     /// A type that does not exist (`BadInput`).
     pub fn weight_policy(&self, device: &Device, source: &dyn weights::Source) -> Result<Policy> {
-        if let Some(name) = &self.weight_type {
-            return name.parse().map_err(Error::bad_input);
+        if let Some(asked) = self.asked_policy()? {
+            return Ok(asked);
         }
         let matrices = source.tensors().iter().filter(|t| t.shape.len() > 1);
         let stored: Vec<StoredType> = matrices.map(|t| t.dtype).collect();

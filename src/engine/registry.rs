@@ -113,6 +113,18 @@ pub struct ModelInfo {
     pub weight_bytes: u64,
 }
 
+impl ModelInfo {
+    /// The variant as the package at `path` is called: of a folder the whole name
+    /// (`whisper-tiny.en`), of a file the name without its ending.
+    pub fn variant_of(path: &Path) -> String {
+        let name = match path.is_dir() {
+            true => path.file_name(),
+            false => path.file_stem(),
+        };
+        name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+}
+
 /// Loaded weights; sessions share them.
 pub trait Model: Send + Sync {
     /// Describes the model.
@@ -343,5 +355,17 @@ mod tests {
         assert!(registry.require_task(Task::Vad).is_ok());
         let error = registry.require_task(Task::Sep).unwrap_err();
         assert!(error.message.contains("source separation"), "{error}");
+    }
+
+    #[test]
+    fn a_dot_in_a_folder_s_name_is_no_ending() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("whisper-tiny.en");
+        std::fs::create_dir(&folder).unwrap();
+        assert_eq!(ModelInfo::variant_of(&folder), "whisper-tiny.en");
+        assert_eq!(
+            ModelInfo::variant_of(Path::new("models/ggml-tiny.en.bin")),
+            "ggml-tiny.en"
+        );
     }
 }

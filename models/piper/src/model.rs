@@ -92,10 +92,7 @@ impl Family for Piper {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = match options.weight_type.as_deref() {
-            None => Policy::Native,
-            Some(name) => name.parse().map_err(Error::bad_input)?,
-        };
+        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
         let load = |device: &Device| Ok(open(path, device, policy)?);
         let (mut model, report) = options.on_device(context, load)?;
         model.device_report = report;
@@ -152,14 +149,10 @@ pub fn open(
         net: Arc::new(net),
         config: Arc::new(config),
         device: device.clone(),
-        device_report: DeviceReport {
-            device: device.name().to_owned(),
-            name: device.description().to_owned(),
-            ..DeviceReport::default()
-        },
+        device_report: DeviceReport::of(device),
         weights,
         parameters,
-        variant: variant_of(path),
+        variant: ModelInfo::variant_of(path),
     })
 }
 
@@ -191,15 +184,6 @@ fn check(config: &VoiceConfig, size: &NetSize, path: &Path) -> std::result::Resu
             format!("{n} speakers are named; the network knows {wanted}"),
         )),
     }
-}
-
-fn variant_of(path: &Path) -> String {
-    let name = if path.is_dir() {
-        path.file_name()
-    } else {
-        path.file_stem()
-    };
-    name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 impl PiperModel {

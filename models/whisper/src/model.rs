@@ -137,7 +137,7 @@ impl Family for Whisper {
         let load = |device: &Device| {
             let source = weights::open(path).map_err(LoadError::from)?;
             let policy = options.weight_policy(device, &*source)?;
-            Ok(open(path, device, policy)?)
+            Ok(open_source(&*source, path, device, policy)?)
         };
         let (mut model, report) = options.on_device(context, load)?;
         model.device_report = report;
@@ -166,51 +166,44 @@ pub fn open(
     device: &Device,
     policy: Policy,
 ) -> std::result::Result<WhisperModel, LoadError> {
-    let source = weights::open(path)?;
-    let (naming, config) = read_config(&*source, path)?;
+    open_source(&*weights::open(path)?, path, device, policy)
+}
+
+/// As [`open`], from the weights at `path`.
+fn open_source(
+    source: &dyn Source,
+    path: &Path,
+    device: &Device,
+    policy: Policy,
+) -> std::result::Result<WhisperModel, LoadError> {
+    let (naming, config) = read_config(source, path)?;
     let mel = LogMel::new(LogMelConfig::whisper(config.mels)).map_err(|e| LoadError::Config {
         path: path.to_owned(),
         problem: e.to_string(),
     })?;
-    let loader = Loader::new(&*source, device, policy);
+    let loader = Loader::new(source, device, policy);
     let vocab = config.vocab;
     let net = naming.load(&loader.root(), config)?;
     let parameters = loader.parameters();
     // A vocabulary of 50,000 tokens takes about as long to read as the weights of a small model.
     let folder = model_folder(path);
     let (tokenizer, weights) = std::thread::scope(|scope| {
-        let tokenizer = scope.spawn(|| read_tokenizer(&*source, folder.as_deref(), vocab));
+        let tokenizer = scope.spawn(|| read_tokenizer(source, folder.as_deref(), vocab));
         let weights = loader.finish();
         (tokenizer.join(), weights)
     });
     let tokenizer = tokenizer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let weights = weights?;
-    let variant = variant_of(path);
     Ok(WhisperModel {
         net: Arc::new(net),
         tokenizer: Arc::new(tokenizer),
         mel: Arc::new(mel),
         device: device.clone(),
-        device_report: DeviceReport {
-            device: device.name().to_owned(),
-            name: device.description().to_owned(),
-            ..DeviceReport::default()
-        },
+        device_report: DeviceReport::of(device),
         weights,
         parameters,
-        variant,
+        variant: ModelInfo::variant_of(path),
     })
-}
-
-/// The name of the model: of a folder the whole name (`whisper-tiny.en`), of a file the name
-/// without its ending.
-fn variant_of(path: &Path) -> String {
-    let name = if path.is_dir() {
-        path.file_name()
-    } else {
-        path.file_stem()
-    };
-    name.map_or_else(String::new, |n| n.to_string_lossy().into_owned())
 }
 
 /// Loads the network alone, without a vocabulary.
@@ -365,22 +358,5 @@ impl Transcribe for WhisperSession {
             context,
         };
         run.transcribe(audio)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dot_in_a_folder_s_name_is_no_ending() {
-        let parent = tempfile::tempdir().unwrap();
-        let folder = parent.path().join("whisper-tiny.en");
-        std::fs::create_dir(&folder).unwrap();
-        assert_eq!(variant_of(&folder), "whisper-tiny.en");
-        assert_eq!(
-            variant_of(Path::new("models/ggml-tiny.en.bin")),
-            "ggml-tiny.en"
-        );
     }
 }

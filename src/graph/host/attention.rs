@@ -2,8 +2,6 @@
 
 use std::{cell::RefCell, ops::Range};
 
-use half::{f16, slice::HalfFloatSliceExt};
-
 use super::{HostOp, Operand, Output, Share, product};
 use crate::{
     backend::FastPath,
@@ -100,11 +98,9 @@ impl Attention {
         }
         for (row, scores) in rows.clone().zip(scores.chunks_exact_mut(keys)) {
             if let Some(mask) = mask {
-                // SAFETY: a row of the mask holds `keys` packed f16 values.
-                let mask =
-                    unsafe { std::slice::from_raw_parts(mask.row(row, 0, 0).cast::<f16>(), keys) };
                 scratch.mask.resize(keys, 0.0);
-                mask.convert_to_f32_slice(&mut scratch.mask);
+                // SAFETY: a row of the mask holds `keys` packed values.
+                unsafe { product::widen(mask.row(row, 0, 0), mask.dtype, &mut scratch.mask) };
                 simd::add(scores, &scratch.mask);
             }
             simd::softmax(scores);
@@ -134,9 +130,8 @@ fn matrix(x: &Operand, [i2, i3]: [usize; 2], copy: &mut Vec<f32>) -> (*const f32
     let [width, rows, _, _] = x.ne;
     copy.resize(rows * width, 0.0);
     for (row, values) in copy.chunks_exact_mut(width).enumerate() {
-        // SAFETY: a row holds `width` packed f16 values.
-        let halves = unsafe { std::slice::from_raw_parts(x.row(row, i2, i3).cast::<f16>(), width) };
-        halves.convert_to_f32_slice(values);
+        // SAFETY: a row holds `width` packed values.
+        unsafe { product::widen(x.row(row, i2, i3), x.dtype, values) };
     }
     (copy.as_ptr(), width)
 }

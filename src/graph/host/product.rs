@@ -3,7 +3,6 @@
 use std::{cell::RefCell, ptr::NonNull};
 
 use ggml_sys as sys;
-
 use half::slice::HalfFloatSliceExt;
 
 use super::{HostOp, Operand, Output, Share};
@@ -13,8 +12,8 @@ use crate::{
     simd,
 };
 
-/// x wᵀ (+ bias), or GELU of that, x `[.., m, k]` f32 with packed rows, w `[.., n, k]` f32, f16 or bf16, bias
-/// `[n]` f32.
+/// x wᵀ (+ bias), or GELU of that: x `[.., m, k]` f32 with packed rows, w `[.., n, k]` f32, f16 or
+/// bf16, bias `[n]` f32.
 ///
 /// Weights are widened to f32 a block of rows at a time, so that a block serves many rows of x;
 /// the activations keep all their bits, which ggml's own products for half weights round off. The
@@ -188,11 +187,11 @@ pub(super) unsafe fn gemm(
     }
 }
 
-/// A row of weights as f32.
+/// A row of half-precision values as f32.
 ///
 /// # Safety
-/// `from` holds `to.len()` values of type `dtype`.
-unsafe fn widen(from: *const u8, dtype: DType, to: &mut [f32]) {
+/// `from` holds `to.len()` values of type `dtype`, bf16 or f16.
+pub(super) unsafe fn widen(from: *const u8, dtype: DType, to: &mut [f32]) {
     // SAFETY: by the caller's promise; ggml's tensors are aligned for their type.
     unsafe {
         match dtype {

@@ -194,6 +194,33 @@ impl Language {
         self.cardinals.words(n)
     }
 
+    /// A day of the month: counted, but for the first, which is called `first`.
+    pub fn day(&self, n: u64, first: &str) -> String {
+        match n {
+            1 => first.to_owned(),
+            n => self.count(n),
+        }
+    }
+
+    /// A date that begins with its day: the day, behind `to` the last day of a range, behind `of`
+    /// the month, and what `year` makes of a year.
+    pub fn day_first(
+        &self,
+        date: &Date,
+        day: impl Fn(u64) -> String,
+        [to, of]: [&str; 2],
+        year: impl Fn(u64) -> String,
+    ) -> String {
+        let last = date.last_day.map(|last| format!("{to}{}", day(last)));
+        format!(
+            "{}{}{of}{}{}",
+            day(date.day),
+            last.unwrap_or_default(),
+            self.dates.months[date.month - 1],
+            date.year.map(year).unwrap_or_default()
+        )
+    }
+
     /// `n` of a thing that has two forms and a gender.
     pub fn count_of(&self, n: u64, names: [&str; 2], gender: Gender) -> String {
         let name = names[usize::from(n != 1)];

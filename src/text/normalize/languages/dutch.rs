@@ -67,17 +67,9 @@ fn year(language: &Language, year: u64) -> String {
 }
 
 fn date(language: &Language, date: &Date) -> String {
-    let range = date.last_day.map_or(String::new(), |last| {
-        format!(" tot {}", language.count(last))
-    });
-    let year = date
-        .year
-        .map_or(String::new(), |n| format!(" {}", year(language, n)));
-    format!(
-        "{}{range} {}{year}",
-        language.count(date.day),
-        language.dates.months[date.month - 1]
-    )
+    let day = |n| language.count(n);
+    let year = |n| format!(" {}", year(language, n));
+    language.day_first(date, day, [" tot ", " "], year)
 }
 
 fn time(language: &Language, clock: Clock) -> String {

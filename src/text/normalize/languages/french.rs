@@ -71,24 +71,9 @@ fn ordinal(n: u64, gender: Gender) -> Option<String> {
 }
 
 fn date(language: &Language, date: &Date) -> String {
-    let day = |n| {
-        if n == 1 {
-            "premier".to_owned()
-        } else {
-            language.count(n)
-        }
-    };
-    let range = date
-        .last_day
-        .map_or(String::new(), |last| format!(" au {}", day(last)));
-    let year = date
-        .year
-        .map_or(String::new(), |n| format!(" {}", language.count(n)));
-    format!(
-        "{}{range} {}{year}",
-        day(date.day),
-        language.dates.months[date.month - 1]
-    )
+    let day = |n| language.day(n, "premier");
+    let year = |n| format!(" {}", language.count(n));
+    language.day_first(date, day, [" au ", " "], year)
 }
 
 fn time(language: &Language, clock: Clock) -> String {

@@ -100,17 +100,8 @@ fn date(language: &Language, date: &Date) -> String {
             ordinal(n, Gender::Counted).unwrap_or_default()
         )
     };
-    let range = date
-        .last_day
-        .map_or(String::new(), |last| format!(" bis {}", day(last)));
-    let year = date
-        .year
-        .map_or(String::new(), |n| format!(" {}", year(language, n)));
-    format!(
-        "{}{range} {}{year}",
-        day(date.day),
-        language.dates.months[date.month - 1]
-    )
+    let year = |n| format!(" {}", year(language, n));
+    language.day_first(date, day, [" bis ", " "], year)
 }
 
 fn time(language: &Language, clock: Clock) -> String {

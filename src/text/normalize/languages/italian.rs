@@ -87,24 +87,9 @@ fn ordinal(n: u64, gender: Gender) -> Option<String> {
 }
 
 fn date(language: &Language, date: &Date) -> String {
-    let day = |n| {
-        if n == 1 {
-            "primo".to_owned()
-        } else {
-            language.count(n)
-        }
-    };
-    let range = date
-        .last_day
-        .map_or(String::new(), |last| format!(" al {}", day(last)));
-    let year = date
-        .year
-        .map_or(String::new(), |n| format!(" {}", language.count(n)));
-    format!(
-        "{}{range} {}{year}",
-        day(date.day),
-        language.dates.months[date.month - 1]
-    )
+    let day = |n| language.day(n, "primo");
+    let year = |n| format!(" {}", language.count(n));
+    language.day_first(date, day, [" al ", " "], year)
 }
 
 fn time(language: &Language, clock: Clock) -> String {

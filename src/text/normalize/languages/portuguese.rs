@@ -104,24 +104,9 @@ fn ordinal(n: u64, gender: Gender) -> Option<String> {
 }
 
 fn date(language: &Language, date: &Date) -> String {
-    let day = |n| {
-        if n == 1 {
-            "primeiro".to_owned()
-        } else {
-            language.count(n)
-        }
-    };
-    let range = date
-        .last_day
-        .map_or(String::new(), |last| format!(" a {}", day(last)));
-    let year = date
-        .year
-        .map_or(String::new(), |n| format!(" de {}", language.count(n)));
-    format!(
-        "{}{range} de {}{year}",
-        day(date.day),
-        language.dates.months[date.month - 1]
-    )
+    let day = |n| language.day(n, "primeiro");
+    let year = |n| format!(" de {}", language.count(n));
+    language.day_first(date, day, [" a ", " de "], year)
 }
 
 fn time(language: &Language, clock: Clock) -> String {

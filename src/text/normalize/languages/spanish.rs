@@ -115,17 +115,9 @@ fn ordinal(n: u64, gender: Gender) -> Option<String> {
 }
 
 fn date(language: &Language, date: &Date) -> String {
-    let range = date.last_day.map_or(String::new(), |last| {
-        format!(" al {}", language.count(last))
-    });
-    let year = date
-        .year
-        .map_or(String::new(), |n| format!(" de {}", language.count(n)));
-    let day = language.count(date.day);
-    format!(
-        "{day}{range} de {}{year}",
-        language.dates.months[date.month - 1]
-    )
+    let day = |n| language.count(n);
+    let year = |n| format!(" de {}", language.count(n));
+    language.day_first(date, day, [" al ", " de "], year)
 }
 
 fn time(language: &Language, clock: Clock) -> String {

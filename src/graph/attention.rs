@@ -25,6 +25,15 @@ impl Kernel {
             false => Kernel::Plain,
         }
     }
+
+    /// The kernel for a few queries over many `keys`: on the CPU, and in full precision, the fused
+    /// one has nothing to save.
+    pub fn for_few_queries(self, device: &Device, keys: DType) -> Kernel {
+        match device.is_cpu() || keys == DType::F32 {
+            true => Kernel::Plain,
+            false => self,
+        }
+    }
 }
 
 impl<'g> Tensor<'g> {

@@ -17,6 +17,7 @@ use super::{
     device::Opened,
     fragments::{self, MAX_LIVE_VALUES},
     guard,
+    staging::Staging,
 };
 use crate::backend::GraphPolicy;
 
@@ -31,6 +32,8 @@ pub(super) struct Layout {
     pub(super) on_device: Vec<Raw>,
     /// ggml's names of the operators that the CPU runs for the device.
     pub(super) on_cpu: Vec<String>,
+    /// Each input and its bytes.
+    pub(super) inputs: Vec<(Raw, usize)>,
     /// Each output and its bytes.
     pub(super) outputs: Vec<(Raw, usize)>,
     /// Every node with its sources, which the scheduler replaces by copies of its own.
@@ -45,7 +48,7 @@ impl Layout {
         graph: NonNull<sys::ggml_cgraph>,
         capacity: usize,
         (on_device, on_cpu): (Vec<Raw>, Vec<String>),
-        outputs: Vec<(Raw, usize)>,
+        [inputs, outputs]: [Vec<(Raw, usize)>; 2],
     ) -> Layout {
         let nodes: Vec<Raw> = guard::nodes(graph).collect();
         name_uniquely(&nodes);
@@ -58,6 +61,7 @@ impl Layout {
             capacity,
             on_device,
             on_cpu,
+            inputs,
             outputs,
             sources: sources.collect(),
             alive,
@@ -93,6 +97,7 @@ impl Layout {
             sys::ggml_backend_sched_alloc_graph(memory.scheduler.as_ptr(), self.graph.as_ptr())
         };
         if done {
+            memory.staging = Staging::new(opened, &self.inputs, &self.outputs);
             return Ok(memory);
         }
         let bytes = memory.bytes();
@@ -151,18 +156,18 @@ impl Layout {
     fn read_outputs(&self) -> Vec<Vec<u8>> {
         let read = |&(tensor, bytes): &(Raw, usize)| {
             let mut values = vec![0u8; bytes];
-            // SAFETY: an allocated, contiguous tensor of this many bytes; the lock is held.
-            unsafe {
-                sys::ggml_backend_tensor_get(
-                    tensor.as_ptr(),
-                    values.as_mut_ptr().cast(),
-                    0,
-                    values.len(),
-                );
-            }
+            fetch(tensor, &mut values);
             values
         };
         self.outputs.iter().map(read).collect()
+    }
+}
+
+/// The contents of an allocated, contiguous tensor of as many bytes; the lock is held.
+fn fetch(tensor: Raw, bytes: &mut [u8]) {
+    // SAFETY: as said above.
+    unsafe {
+        sys::ggml_backend_tensor_get(tensor.as_ptr(), bytes.as_mut_ptr().cast(), 0, bytes.len());
     }
 }
 
@@ -187,6 +192,7 @@ struct Memory {
     scheduler: NonNull<sys::ggml_backend_sched>,
     /// Memory for values that do not share it.
     own: Option<NonNull<sys::ggml_backend_buffer>>,
+    staging: Option<Staging>,
 }
 
 impl Memory {
@@ -207,8 +213,10 @@ impl Memory {
             )
         };
         let scheduler = NonNull::new(scheduler).expect("ggml aborts rather than return null");
-        for node in &layout.on_device {
-            // SAFETY: a node of this graph and a backend of this scheduler.
+        // Left to itself, the scheduler keeps inputs on the CPU and copies them before each run.
+        let inputs = layout.inputs.iter().map(|(tensor, _)| tensor);
+        for node in layout.on_device.iter().chain(inputs) {
+            // SAFETY: a tensor of this graph and a backend of this scheduler.
             unsafe {
                 sys::ggml_backend_sched_set_tensor_backend(
                     scheduler.as_ptr(),
@@ -220,6 +228,7 @@ impl Memory {
         Memory {
             scheduler,
             own: None,
+            staging: None,
         }
     }
 
@@ -243,6 +252,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        drop(self.staging.take()); // waits for copies into the tensors
         // SAFETY: made once, freed once.
         unsafe {
             sys::ggml_backend_sched_free(self.scheduler.as_ptr());
@@ -268,9 +278,35 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// An input is about to be written.
-    pub(super) fn expect_run(&mut self) {
+    /// Sets the input of this number, whose bytes these are, for the next run.
+    pub(super) fn write(&mut self, input: usize, bytes: &[u8]) {
         self.waiting = true;
+        let (tensor, _) = self.layout.inputs[input];
+        // SAFETY: the tensor is alive.
+        if unsafe { tensor.as_ref() }.buffer.is_null() {
+            // Nothing that leads to an output reads it, so the planner gave it no memory.
+            return;
+        }
+        let staging = self.memory.as_mut().and_then(|m| m.staging.as_mut());
+        if staging.is_some_and(|s| s.write(input, tensor, bytes)) {
+            return;
+        }
+        // SAFETY: allocated with exactly this size; the lock is held.
+        unsafe {
+            sys::ggml_backend_tensor_set(tensor.as_ptr(), bytes.as_ptr().cast(), 0, bytes.len());
+        }
+    }
+
+    /// The output of this number, of the last run.
+    pub(super) fn read(&mut self, output: usize, bytes: &mut [u8]) {
+        if let Some(saved) = &self.saved {
+            return bytes.copy_from_slice(&saved[output]);
+        }
+        let (tensor, _) = self.layout.outputs[output];
+        let staging = self.memory.as_mut().and_then(|m| m.staging.as_mut());
+        if !staging.is_some_and(|s| s.read(output, tensor, bytes)) {
+            fetch(tensor, bytes);
+        }
     }
 
     /// Runs the graph; ggml's status.
@@ -288,11 +324,6 @@ impl Seat {
         };
         self.ran = status == sys::GGML_STATUS_SUCCESS;
         status
-    }
-
-    /// The output of this number, if it lies on the host.
-    pub(super) fn saved(&self, output: usize) -> Option<&[u8]> {
-        self.saved.as_ref()?.get(output).map(Vec::as_slice)
     }
 
     fn park(&mut self) {
@@ -358,13 +389,15 @@ impl Live {
     }
 
     /// A graph as it is.
-    pub(super) fn seat(&self, id: u64) -> &Seat {
-        &self.seats[self.place(id)]
+    pub(super) fn seat(&mut self, id: u64) -> &mut Seat {
+        let at = self.place(id);
+        &mut self.seats[at]
     }
 
     /// Bytes that a graph holds.
     pub(super) fn bytes(&self, id: u64) -> usize {
-        self.seat(id).memory.as_ref().map_or(0, Memory::bytes)
+        let memory = self.seats[self.place(id)].memory.as_ref();
+        memory.map_or(0, Memory::bytes)
     }
 
     pub(super) fn remove(&mut self, id: u64) {

@@ -43,6 +43,7 @@ mod placement;
 mod run;
 mod scope;
 mod shape;
+mod staging;
 mod tensor;
 mod trial;
 

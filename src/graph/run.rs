@@ -105,9 +105,9 @@ impl Graph {
         }
         // SAFETY: live tensors.
         let bytes = |p: &Port| (p.tensor, unsafe { sys::ggml_nbytes(p.tensor.as_ptr()) });
-        let outputs = scope.outputs.borrow().iter().map(bytes).collect();
+        let ports = [&scope.inputs, &scope.outputs].map(|p| p.borrow().iter().map(bytes).collect());
         let places = (placement.on_device, on_cpu.clone());
-        let layout = Layout::new(scope.context, scope.graph, capacity, places, outputs);
+        let layout = Layout::new(scope.context, scope.graph, capacity, places, ports);
         let id = opened.lock().admit(&opened, layout)?;
         let written = vec![false; scope.inputs.borrow().len()];
         Ok(Graph {
@@ -159,22 +159,7 @@ impl Graph {
         }
         let bytes: &[u8] = bytemuck::cast_slice(values);
         let mut live = self.device.lock();
-        live.wake(&self.device, self.id)?.expect_run();
-        // SAFETY: the tensor is alive.
-        if unsafe { (*port.tensor.as_ptr()).buffer.is_null() } {
-            // Nothing that leads to an output reads it, so the planner gave it no memory.
-            self.written[index] = true;
-            return Ok(());
-        }
-        // SAFETY: allocated with exactly this size; the lock is held.
-        unsafe {
-            sys::ggml_backend_tensor_set(
-                port.tensor.as_ptr(),
-                bytes.as_ptr().cast(),
-                0,
-                bytes.len(),
-            )
-        };
+        live.wake(&self.device, self.id)?.write(index, bytes);
         self.written[index] = true;
         Ok(())
     }
@@ -267,21 +252,9 @@ impl Graph {
                 problem: "read before a run succeeded".into(),
             });
         }
-        let live = self.device.lock();
-        if let Some(saved) = live.seat(self.id).saved(index) {
-            bytemuck::cast_slice_mut(values).copy_from_slice(saved);
-            return Ok(());
-        }
-        // SAFETY: `output` made the tensor contiguous, so its size is that of `values`; the lock
-        // is held.
-        unsafe {
-            sys::ggml_backend_tensor_get(
-                port.tensor.as_ptr(),
-                values.as_mut_ptr().cast(),
-                0,
-                std::mem::size_of_val(values),
-            );
-        }
+        // `output` made the tensor contiguous, so its size is that of `values`.
+        let bytes = bytemuck::cast_slice_mut(values);
+        self.device.lock().seat(self.id).read(index, bytes);
         Ok(())
     }
 

@@ -17,6 +17,11 @@ const SCRATCH_ROW: usize = 0;
 pub const FIRST_ROW: usize = 1;
 /// Graphs of one window size that are kept; a long text needs a handful.
 const MAX_STEP_GRAPHS: usize = 8;
+/// Lanes up to which a decoder call is a step of a search rather than a text.
+const MAX_STEP_LANES: usize = 8;
+/// Lanes of one decoder call: the weights of their attention to the audio are most of a graph's
+/// memory (6 MiB for the base model).
+const MAX_LANES: usize = 64;
 
 /// One token to be scored.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +65,29 @@ struct StepShape {
     pool: usize,
     /// Rows of scores.
     wanted: usize,
+}
+
+impl StepShape {
+    /// Few lanes (the steps of a search) get a graph of their own size and of the rows in use. Texts
+    /// are rounded up to powers of two over all `rows` of the pool, so that those of every length
+    /// need few graphs; two scores are what a prompt is asked for.
+    fn of(lanes: &[Lane], wanted: usize, rows: usize) -> StepShape {
+        let used = lanes.iter().flat_map(|l| l.past.iter().chain([&l.row]));
+        let used = used.max().unwrap_or(&0) + 1;
+        let n = lanes.len();
+        match n <= MAX_STEP_LANES {
+            true => StepShape {
+                lanes: n.max(1),
+                pool: used.next_multiple_of(64).min(rows),
+                wanted: wanted.max(1),
+            },
+            false => StepShape {
+                lanes: n.next_power_of_two(),
+                pool: rows,
+                wanted: wanted.max(2),
+            },
+        }
+    }
 }
 
 /// Graphs and audio cache for one number of encoder frames.
@@ -192,24 +220,34 @@ impl Machine {
         Ok(())
     }
 
-    /// Runs the decoder on `lanes` and returns the scores after those at the positions `wanted`,
-    /// `[wanted, vocabulary]`.
+    /// Runs the decoder on `lanes` and returns the scores after those at the ascending positions
+    /// `wanted`, `[wanted, vocabulary]`. A long text is read in pieces.
     pub fn score(&mut self, lanes: &[Lane], wanted: &[usize]) -> Result<Vec<f32>, GraphError> {
-        let last = lanes
-            .iter()
-            .flat_map(|l| l.past.iter().copied().chain([l.row]))
-            .max()
-            .unwrap_or(0);
-        let shape = StepShape {
-            lanes: padded_lanes(lanes.len()),
-            pool: (last + 1).next_multiple_of(64).min(self.rows),
-            wanted: wanted.len(),
-        };
+        let mut scores = Vec::with_capacity(wanted.len() * self.net.config.vocab);
+        for (i, piece) in lanes.chunks(MAX_LANES).enumerate() {
+            let first = i * MAX_LANES;
+            let here = first..first + piece.len();
+            let of_piece: Vec<usize> = wanted
+                .iter()
+                .filter(|at| here.contains(at))
+                .map(|at| at - first)
+                .collect();
+            scores.extend(self.score_piece(piece, &of_piece)?);
+        }
+        Ok(scores)
+    }
+
+    /// The scores of at most `MAX_LANES` lanes.
+    fn score_piece(&mut self, lanes: &[Lane], wanted: &[usize]) -> Result<Vec<f32>, GraphError> {
+        let shape = StepShape::of(lanes, wanted.len(), self.rows);
         let window = self.windows.last_mut().ok_or_else(not_encoded)?;
         if let Some(at) = window.steps.iter().position(|(s, _)| *s == shape) {
             let used = window.steps.remove(at);
             window.steps.push(used);
         } else {
+            if window.steps.len() == MAX_STEP_GRAPHS {
+                window.steps.remove(0);
+            }
             let graph = step_graph(
                 &self.device,
                 self.exact,
@@ -218,18 +256,18 @@ impl Machine {
                 window,
                 shape,
             )?;
-            if window.steps.len() == MAX_STEP_GRAPHS {
-                window.steps.remove(0);
-            }
             window.steps.push((shape, graph));
         }
         let (_, graph) = window.steps.last_mut().expect("just pushed");
         write_lanes(graph, lanes, shape.lanes, shape.pool)?;
         write_weights(graph, &window.weights, shape.lanes)?;
-        let wanted: Vec<i32> = wanted.iter().map(|&i| i as i32).collect();
-        graph.write("wanted", &wanted)?;
+        let mut rows: Vec<i32> = wanted.iter().map(|&i| i as i32).collect();
+        rows.resize(shape.wanted, 0);
+        graph.write("wanted", &rows)?;
         graph.compute()?;
-        graph.read("logits")
+        let mut scores = graph.read("logits")?;
+        scores.truncate(wanted.len() * self.net.config.vocab);
+        Ok(scores)
     }
 
     /// Attention of the alignment heads to the audio while the decoder reads `tokens` from the
@@ -263,16 +301,6 @@ fn not_encoded() -> GraphError {
     }
 }
 
-/// Few lanes (steps of a search) get a graph of their own size; prompts are rounded up to powers of
-/// two, so that a long text, whose prompts have all lengths, needs few graphs.
-fn padded_lanes(lanes: usize) -> usize {
-    if lanes <= 8 {
-        lanes.max(1)
-    } else {
-        lanes.next_power_of_two()
-    }
-}
-
 impl Window {
     fn new(
         device: &Device,
@@ -295,9 +323,16 @@ impl Window {
                     .map(|i| buffer.declare(&format!("cross_{what}.{i}"), dtype, &shape))
                     .collect()
             };
+        let rows = [frames.computed(), config.text_width];
+        let few = kernel.for_few_queries(device, dtype);
+        let columns = match few {
+            Kernel::Flash => rows,
+            Kernel::Plain => [config.text_width, frames.computed()],
+        };
         let cross = CrossCache {
-            keys: declare("keys", [frames.computed(), config.text_width])?,
-            values: declare("values", [config.text_width, frames.computed()])?,
+            keys: declare("keys", rows)?,
+            values: declare("values", columns)?,
+            kernel: few,
         };
         buffer.allocate()?;
         let encoder = encoder_graph(device, exact, net, &frames, kernel, |g, features| {
@@ -405,7 +440,7 @@ fn step_graph(
         let wanted = g.input("wanted", DType::I32, &[shape.wanted]);
         let hidden = net
             .decoder
-            .hidden(&input, own, &window.cross, &net.config, |_, _| ());
+            .hidden(&input, own, &window.cross, &net.config, |_, _, _| ());
         g.output("logits", net.decoder.logits(wanted.look_up(hidden)));
         Ok(())
     })
@@ -424,18 +459,21 @@ fn alignment_graph(
     build(device, exact, |g| {
         let input = decoder_input(g, window, lanes, pool);
         let mut kept: Option<Tensor> = None;
-        let hidden =
-            net.decoder
-                .hidden(&input, own, &window.cross, &net.config, |block, weights| {
-                    let [_, _, n, frames] = weights.dims();
-                    for &(_, head) in heads.iter().filter(|h| h.0 == block) {
-                        let one = weights.slice(1, head, 1).reshape(&[1, n, frames]);
-                        kept = Some(match kept.take() {
-                            Some(all) => all.concat(one, 0),
-                            None => one,
-                        });
-                    }
-                });
+        let hidden = net.decoder.hidden(
+            &input,
+            own,
+            &window.cross,
+            &net.config,
+            |block, query, audio| {
+                for &(_, head) in heads.iter().filter(|h| h.0 == block) {
+                    let one = audio.head_weights(query, head);
+                    kept = Some(match kept.take() {
+                        Some(all) => all.concat(one, 0),
+                        None => one,
+                    });
+                }
+            },
+        );
         // Without alignment heads there is nothing to follow; the hidden state stands in so that
         // the graph has an output.
         g.output("attention", kept.unwrap_or(hidden));

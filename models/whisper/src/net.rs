@@ -69,8 +69,11 @@ pub struct Net {
 pub struct CrossCache {
     /// Keys `[frames, d]`.
     pub keys: Vec<DeviceTensor>,
-    /// Values `[d, frames]`, so that mixing them is a product with packed rows.
+    /// Values `[frames, d]` for the fused kernel; `[d, frames]` for the plain one, where mixing
+    /// them is a product with packed rows.
     pub values: Vec<DeviceTensor>,
+    /// How attention to the audio is computed.
+    pub kernel: Kernel,
 }
 
 /// Keys and values of the decoder's own tokens for every block: a pool of rows `[rows, d]`.
@@ -207,22 +210,25 @@ impl Encoder {
 }
 
 impl DecoderBlock {
-    /// The next hidden states `[n, d]`, and the attention to the audio `[1, head, n, frames]`.
+    /// The next hidden states `[n, d]`, and the queries to the audio `[1, n, head, d / head]`.
     fn forward<'g>(
         &self,
         x: Tensor<'g>,
         input: &DecoderInput<'g>,
         own: (&DeviceTensor, &DeviceTensor),
-        cross: (&DeviceTensor, &DeviceTensor),
+        audio: &Audio<'g>,
         heads: usize,
     ) -> (Tensor<'g>, Tensor<'g>) {
         let x = x + self.self_attention(x, input, own, heads);
-        let (mixed, weights) = self.cross_attention(x, input, cross, heads);
+        let [n, width] = x.dims();
+        let query = self.cross_query.forward(self.cross_norm.forward(x));
+        let query = query.reshape(&[1, n, width]).split_last(heads);
+        let mixed = audio.attend(query).reshape(&[n, width]);
         let x = x + self.cross_out.forward(mixed);
         let x = x + self
             .mlp_out
             .forward(self.mlp_in.forward(self.mlp_norm.forward(x)).gelu());
-        (x, weights)
+        (x, query)
     }
 
     fn self_attention<'g>(
@@ -246,35 +252,54 @@ impl DecoderBlock {
         let mixed = q.attention(k, v, Some(input.mask), scale, input.kernel);
         self.self_out.forward(mixed.reshape(&[n, width]))
     }
+}
 
-    /// The audio's values mixed for each token `[n, d]`, and the weights `[1, head, n, frames]`.
-    fn cross_attention<'g>(
-        &self,
-        x: Tensor<'g>,
-        input: &DecoderInput<'g>,
-        (keys, values): (&DeviceTensor, &DeviceTensor),
-        heads: usize,
-    ) -> (Tensor<'g>, Tensor<'g>) {
-        let scope = x.scope();
-        let [n, width] = x.dims();
-        let q = self
-            .cross_query
-            .forward(self.cross_norm.forward(x))
-            .reshape(&[1, n, width])
-            .split_last(heads);
-        let keys = scope.stored(keys);
-        let frames = keys.dim(0);
-        let keys = keys.reshape(&[1, frames, width]).split_last(heads);
-        let weights = q.attention_weights(
-            keys,
-            input.frame_weights,
-            ((width / heads) as f32).powf(-0.5),
-        );
-        let values = scope
-            .stored(values)
-            .reshape(&[1, heads, width / heads, frames]);
+/// What one decoder block hears.
+pub struct Audio<'g> {
+    /// `[1, frames, head, d / head]`.
+    keys: Tensor<'g>,
+    /// As [`CrossCache`] keeps them.
+    values: Tensor<'g>,
+    frame_weights: Option<Tensor<'g>>,
+    kernel: Kernel,
+}
+
+impl<'g> Audio<'g> {
+    fn new(input: &DecoderInput<'g>, cross: &CrossCache, block: usize, heads: usize) -> Audio<'g> {
+        let scope = input.tokens.scope();
+        let keys = scope.stored(&cross.keys[block]);
+        let [frames, width] = keys.dims();
+        Audio {
+            keys: keys.reshape(&[1, frames, width]).split_last(heads),
+            values: scope.stored(&cross.values[block]),
+            frame_weights: input.frame_weights,
+            kernel: cross.kernel,
+        }
+    }
+
+    /// The values mixed for each query `[1, n, head, d / head]` -> `[1, n, d]`.
+    fn attend(&self, query: Tensor<'g>) -> Tensor<'g> {
+        let [_, n, heads, size] = query.dims();
+        let [_, frames, ..] = self.keys.dims::<4>();
+        let scale = (size as f32).powf(-0.5);
+        if self.kernel == Kernel::Flash {
+            let values = self.values.reshape(&[1, frames, heads, size]);
+            let mask = self.frame_weights.map(|w| w.cast(DType::F16));
+            return query.attention(self.keys, values, mask, scale, self.kernel);
+        }
+        let weights = query.attention_weights(self.keys, self.frame_weights, scale);
+        let values = self.values.reshape(&[1, heads, size, frames]);
         let mixed = weights.matmul_t(values); // [1, head, n, d / head]
-        (mixed.permute(&[0, 2, 1, 3]).reshape(&[n, width]), weights)
+        mixed.permute(&[0, 2, 1, 3]).reshape(&[1, n, heads * size])
+    }
+
+    /// How one head's queries are spread over the frames: `[1, n, frames]`.
+    pub fn head_weights(&self, query: Tensor<'g>, head: usize) -> Tensor<'g> {
+        let [_, n, _, size] = query.dims();
+        let [_, frames, ..] = self.keys.dims::<4>();
+        let [query, keys] = [query, self.keys].map(|t| t.slice(2, head, 1));
+        let weights = query.attention_weights(keys, self.frame_weights, (size as f32).powf(-0.5));
+        weights.reshape(&[1, n, frames])
     }
 }
 
@@ -285,28 +310,32 @@ impl Decoder {
         for (i, block) in self.blocks.iter().enumerate() {
             let [k, v] = block.cross_kv.parts(features.reshape(&[frames, width]));
             scope.store(&cache.keys[i], k);
-            scope.store(&cache.values[i], v.transpose());
+            let v = match cache.kernel {
+                Kernel::Flash => v,
+                Kernel::Plain => v.transpose(),
+            };
+            scope.store(&cache.values[i], v);
         }
     }
 
-    /// Tokens -> normed hidden states `[n, d]`. `look` is shown the number of each block and its
-    /// attention to the audio `[1, head, n, frames]`.
+    /// Tokens -> normed hidden states `[n, d]`. `look` is shown the number of each block, its
+    /// queries to the audio `[1, n, head, d / head]` and what it hears.
     pub fn hidden<'g>(
         &self,
         input: &DecoderInput<'g>,
         own: &SelfCache,
         cross: &CrossCache,
         config: &Config,
-        mut look: impl FnMut(usize, Tensor<'g>),
+        mut look: impl FnMut(usize, Tensor<'g>, Audio<'g>),
     ) -> Tensor<'g> {
         let scope = input.tokens.scope();
         let x = input.tokens.look_up(scope.stored(&self.tokens));
         let mut x = x + input.positions.look_up(scope.stored(&self.positions)); // [n, d]
         for (i, block) in self.blocks.iter().enumerate() {
             let own = (&own.keys[i], &own.values[i]);
-            let cross = (&cross.keys[i], &cross.values[i]);
-            let (next, weights) = block.forward(x, input, own, cross, config.text_heads);
-            look(i, weights);
+            let audio = Audio::new(input, cross, i, config.text_heads);
+            let (next, query) = block.forward(x, input, own, &audio, config.text_heads);
+            look(i, query, audio);
             x = next;
         }
         self.norm.forward(x)

@@ -223,6 +223,9 @@ impl Machine {
     /// Runs the decoder on `lanes` and returns the scores after those at the ascending positions
     /// `wanted`, `[wanted, vocabulary]`. A long text is read in pieces.
     pub fn score(&mut self, lanes: &[Lane], wanted: &[usize]) -> Result<Vec<f32>, GraphError> {
+        if lanes.len() <= MAX_LANES {
+            return self.score_piece(lanes, wanted);
+        }
         let mut scores = Vec::with_capacity(wanted.len() * self.net.config.vocab);
         for (i, piece) in lanes.chunks(MAX_LANES).enumerate() {
             let first = i * MAX_LANES;

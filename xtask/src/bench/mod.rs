@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: this engine beside others, on the same weights and recordings.
 
 mod asr;
+mod listen;
 mod table;
 mod tts;
 mod workshop;
@@ -21,6 +22,8 @@ enum Task {
     Asr(asr::Options),
     /// Speech synthesis: audiocpp and onnxruntime.
     Tts(tts::Options),
+    /// How well synthesis is understood and how clean it is: audiocpp, piper and kokoro-onnx.
+    Listen(listen::Options),
 }
 
 /// Runs the benchmark.
@@ -28,5 +31,6 @@ pub fn run(options: &Options) -> Result<()> {
     match &options.task {
         Task::Asr(options) => asr::run(options),
         Task::Tts(options) => tts::run(options),
+        Task::Listen(options) => listen::run(options),
     }
 }

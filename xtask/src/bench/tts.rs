@@ -1,9 +1,7 @@
 //! `cargo xtask bench tts`: a Piper voice here and in onnxruntime, on the same symbols.
 
 use std::{
-    fs,
     io::Write as _,
-    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -11,7 +9,10 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::{table::median, workshop::Workshop};
+use super::{
+    table::median,
+    workshop::{Workshop, file_ending},
+};
 use crate::sh;
 
 /// Options of `cargo xtask bench tts`.
@@ -55,7 +56,7 @@ struct Measured {
 pub fn run(options: &Options) -> Result<()> {
     let workshop = Workshop::for_speech()?;
     let folder = sh::model_folder(&sh::release_cli()?, &options.model)?;
-    let voice = onnx_file(&folder)?;
+    let voice = file_ending(&folder, "onnx")?;
     let sentences = workshop.sentences(&voice)?;
     sh::run(&mut timer("build"))?;
     let mut measured: Vec<Measured> = Vec::new();
@@ -87,13 +88,6 @@ pub fn run(options: &Options) -> Result<()> {
         println!("{}", markdown(options, &measured));
     }
     Ok(())
-}
-
-/// The weights in the folder of a voice.
-fn onnx_file(folder: &Path) -> Result<PathBuf> {
-    let mut files = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
-    let found = files.find(|path| path.extension().is_some_and(|ending| ending == "onnx"));
-    found.with_context(|| format!("no .onnx file in {}", folder.display()))
 }
 
 /// The program that times our engine, started by Cargo, which tells it where ggml's libraries lie.

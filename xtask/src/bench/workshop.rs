@@ -39,6 +39,11 @@ impl Workshop {
         Workshop::with("venv-tts", "requirements-tts.txt")
     }
 
+    /// As [`open`](Self::open), for other programs that speak and for scores of speech.
+    pub fn for_listening() -> Result<Workshop> {
+        Workshop::with("venv-listen", "requirements-listen.txt")
+    }
+
     fn with(name: &str, requirements: &str) -> Result<Workshop> {
         let folder = sh::target_dir().join("bench");
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -76,10 +81,16 @@ impl Workshop {
         Ok(workshop)
     }
 
+    /// A folder for one benchmark's files.
+    pub fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.folder.join(name);
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(folder)
+    }
+
     /// The recordings, from short to long.
     pub fn clips(&self) -> Result<Vec<Clip>> {
-        let folder = self.folder.join("clips");
-        fs::create_dir_all(&folder)?;
+        let folder = self.folder("clips")?;
         let (script, speech) = (
             sh::root().join("xtask/peers/clips.py"),
             sh::root().join("tests/speech"),
@@ -140,6 +151,13 @@ impl Workshop {
         work()?;
         fs::write(&note, recipe).with_context(|| note.display().to_string())
     }
+}
+
+/// The only file of a folder with this ending.
+pub fn file_ending(folder: &Path, wanted: &str) -> Result<PathBuf> {
+    let mut files = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+    let found = files.find(|path| path.extension().is_some_and(|ending| ending == wanted));
+    found.with_context(|| format!("no .{wanted} file in {}", folder.display()))
 }
 
 #[cfg(test)]

@@ -181,6 +181,30 @@ pub fn gated_tanh(row: &[f32], out: &mut [f32]) {
     }
 }
 
+/// One step of an LSTM: gates before their curves (all input gates, then forget gates, new values,
+/// output gates), the cells, which change, and the step's output.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
+pub fn lstm_cell(gates: &[f32], cells: &mut [f32], out: &mut [f32]) {
+    let h = out.len();
+    let (input, rest) = gates.split_at(h);
+    let (forget, rest) = rest.split_at(h);
+    let (new, output) = rest.split_at(h);
+    let (cells, output) = (&mut cells[..h], &output[..h]);
+    for j in 0..h {
+        let cell = cells[j] / (1.0 + exp(-forget[j])) + tanh(new[j]) / (1.0 + exp(-input[j]));
+        cells[j] = cell;
+        out[j] = tanh(cell) / (1.0 + exp(-output[j]));
+    }
+}
+
+/// Hyperbolic tangent, within 2e-7.
+#[inline(always)]
+fn tanh(x: f32) -> f32 {
+    // 1 to rounding beyond 10.
+    let twice = exp(2.0 * x.clamp(-10.0, 10.0));
+    (twice - 1.0) / (twice + 1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

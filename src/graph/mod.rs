@@ -54,7 +54,7 @@ pub use conv::Conv1d;
 pub use device::{Device, DeviceOptions};
 pub use dtype::{DType, Element};
 pub use error::GraphError;
-pub use host::{Around, ResidualLayer, ShortConv};
+pub use host::{Around, Curve, ResidualLayer, ShortConv};
 pub use live::DeviceRequest;
 pub use ops::Glu;
 pub use run::Graph;

@@ -5,7 +5,9 @@
 
 mod activation;
 mod attention;
+mod channel_norm;
 mod kernels;
+mod lstm;
 mod pass;
 mod product;
 mod residual;
@@ -20,6 +22,7 @@ use ggml_sys as sys;
 use super::{DType, Scope, Tensor, shape::Shape};
 pub(super) use activation::{GatedTanh, Gelu};
 pub(super) use attention::Attention;
+pub use channel_norm::Curve;
 pub(super) use product::{Factors, Product};
 pub use residual::ResidualLayer;
 pub use short_conv::{Around, ShortConv};

@@ -8,5 +8,6 @@ pub fn registry() -> Registry {
     Registry::new(vec![
         Box::new(audiocpp_whisper::Whisper),
         Box::new(audiocpp_piper::Piper),
+        Box::new(audiocpp_kokoro::Kokoro),
     ])
 }

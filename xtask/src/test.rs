@@ -21,7 +21,7 @@ pub struct Options {
 }
 
 /// Models of the catalogue that some test needs.
-const TEST_MODELS: &[&str] = &["whisper-tiny.en", "whisper-base", "piper-joe"];
+const TEST_MODELS: &[&str] = &["whisper-tiny.en", "whisper-base", "piper-joe", "kokoro"];
 
 struct Step {
     name: &'static str,

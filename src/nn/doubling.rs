@@ -84,7 +84,7 @@ mod tests {
         graph.compute().unwrap();
         // Taps 1, 2, 3 and 4, 5, 6; step t reaches outputs 2 t - 1, 2 t and 2 t + 1.
         let mut wanted = [10f32, 11.0].repeat(6);
-        for t in 0..3 {
+        for t in 0..3usize {
             for c in 0..2 {
                 for k in 0..3 {
                     let at = (2 * t + k).checked_sub(1).filter(|&at| at < 6);

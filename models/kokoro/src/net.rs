@@ -204,7 +204,7 @@ impl Bert {
 /// GELU in its tanh approximation, to f32's precision (ggml's own is a table of half floats):
 /// x σ(2 sqrt(2 / π) (x + 0.044715 x³)).
 fn gelu(x: Tensor<'_>) -> Tensor<'_> {
-    const LINEAR: f32 = 1.595_769_1;
+    const LINEAR: f32 = 1.595_769;
     let slope = x.sqr().scale_add(LINEAR * 0.044_715, LINEAR);
     x * (x * slope).sigmoid()
 }

@@ -275,7 +275,7 @@ mod tests {
                     for (i, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
                         let off = (found - wanted).abs();
                         assert!(
-                            off < 2e-5,
+                            off < 5e-5,
                             "{form}, {time} x {channels}, {which}: {i} off by {off:.1e}"
                         );
                     }

@@ -274,8 +274,9 @@ mod tests {
                     let found: Vec<f32> = graph.read(form).unwrap();
                     for (i, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
                         let off = (found - wanted).abs();
+                        // Factor and summand are rounded to f32, at up to 39 / 0.2 * 2.5.
                         assert!(
-                            off < 5e-5,
+                            off < 1e-4,
                             "{form}, {time} x {channels}, {which}: {i} off by {off:.1e}"
                         );
                     }

@@ -34,7 +34,9 @@ pub fn program(name: &str, profile: &str) -> PathBuf {
 /// Fetches the catalogue's model `id` with our own program where it is missing; returns its folder.
 pub fn model_folder(program: &Path, id: &str) -> Result<PathBuf> {
     // It prints the folder, which does not belong among our caller's output.
-    run(Command::new(program).args(["models", "pull", id]).stdout(Stdio::null()))?;
+    run(Command::new(program)
+        .args(["models", "pull", id])
+        .stdout(Stdio::null()))?;
     let path = capture(Command::new(program).args(["models", "path", id]))?;
     Ok(path.trim_end().into())
 }

@@ -110,8 +110,9 @@ pub struct Machine {
     exact: bool,
     own: SelfCache,
     rows: usize,
-    /// The full window and the latest shorter one; the one in use is last.
-    windows: Vec<Window>,
+    /// The size in use. Another size takes its place: two would double the memory of a long
+    /// recording at its end.
+    window: Option<Window>,
 }
 
 impl Machine {
@@ -128,7 +129,7 @@ impl Machine {
             exact,
             own,
             rows,
-            windows: Vec::new(),
+            window: None,
         })
     }
 
@@ -148,7 +149,7 @@ impl Machine {
         if rows > self.rows {
             self.own = self_cache(&self.device, &self.net, rows)?;
             self.rows = rows;
-            for window in &mut self.windows {
+            if let Some(window) = &mut self.window {
                 window.steps.clear();
             }
         }
@@ -166,7 +167,7 @@ impl Machine {
     /// Encodes log-mel `[frames.mels(), mels]` (row-major) and keeps what the decoder needs of it.
     pub fn encode(&mut self, mel: &[f32], frames: &Frames) -> Result<(), GraphError> {
         self.select(frames)?;
-        let window = self.windows.last_mut().ok_or_else(not_encoded)?;
+        let window = self.window.as_mut().ok_or_else(not_encoded)?;
         run_encoder(&mut window.encoder, mel, &window.weights)
     }
 
@@ -194,21 +195,19 @@ impl Machine {
             names.extend(w.steps.iter().flat_map(|(_, graph)| graph.operators()));
             names
         };
-        self.windows.last().map(graphs).unwrap_or_default()
+        self.window.as_ref().map(graphs).unwrap_or_default()
     }
 
     /// Encoder frames that were computed for the current window.
     pub fn frames(&self) -> usize {
-        self.windows.last().map_or(0, |w| w.frames.computed())
+        self.window.as_ref().map_or(0, |w| w.frames.computed())
     }
 
     fn select(&mut self, frames: &Frames) -> Result<(), GraphError> {
-        if let Some(at) = self.windows.iter().position(|w| w.frames == *frames) {
-            let window = self.windows.remove(at);
-            self.windows.push(window);
+        if self.window.as_ref().is_some_and(|w| w.frames == *frames) {
             return Ok(());
         }
-        self.windows.retain(|w| w.frames.tail.is_empty());
+        self.window = None;
         let window = Window::new(
             &self.device,
             &self.net,
@@ -216,7 +215,7 @@ impl Machine {
             self.kernel,
             self.exact,
         )?;
-        self.windows.push(window);
+        self.window = Some(window);
         Ok(())
     }
 
@@ -243,7 +242,7 @@ impl Machine {
     /// The scores of at most `MAX_LANES` lanes.
     fn score_piece(&mut self, lanes: &[Lane], wanted: &[usize]) -> Result<Vec<f32>, GraphError> {
         let shape = StepShape::of(lanes, wanted.len(), self.rows);
-        let window = self.windows.last_mut().ok_or_else(not_encoded)?;
+        let window = self.window.as_mut().ok_or_else(not_encoded)?;
         if let Some(at) = window.steps.iter().position(|(s, _)| *s == shape) {
             let used = window.steps.remove(at);
             window.steps.push(used);
@@ -280,7 +279,7 @@ impl Machine {
         let rows = first_rows(tokens.len());
         let lanes = Lane::text(tokens, &rows);
         let pool = FIRST_ROW + tokens.len();
-        let window = self.windows.last().ok_or_else(not_encoded)?;
+        let window = self.window.as_ref().ok_or_else(not_encoded)?;
         let mut graph = alignment_graph(
             &self.device,
             self.exact,

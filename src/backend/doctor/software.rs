@@ -4,7 +4,9 @@ use crate::backend::{
     kind::BackendType,
     load::Attempt,
     pack,
-    probe::libraries::{Library, missing_library, rocm_version as stated_version, roots},
+    probe::libraries::{
+        Library, missing_library, rocm_release, rocm_version as stated_version, roots,
+    },
     registry::{Verdict, backend},
 };
 
@@ -174,10 +176,14 @@ fn advice(kind: BackendType) -> &'static str {
 
 fn load_fix(attempt: &Attempt, error: &str) -> String {
     match missing_library(error) {
-        Some((library, Some(major))) if library.contains("hip") => format!(
-            "{library}.{major} belongs to ROCm {major}: install a pack that brings it, or ROCm {major}"
-        ),
-        Some((library, _)) => format!("install {library}, or a pack that brings it"),
+        Some((library, Some(number))) => match rocm_release(&library, &number) {
+            Some(release) => format!(
+                "{library}.{number} belongs to ROCm {release}: install a pack that brings it, or \
+                 ROCm {release}"
+            ),
+            None => format!("install {library}.{number}, or a pack that brings it"),
+        },
+        Some((library, None)) => format!("install {library}, or a pack that brings it"),
         None => format!("install the {} pack of this release again", attempt.backend),
     }
 }

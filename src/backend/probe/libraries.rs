@@ -271,6 +271,20 @@ pub fn missing_library(message: &str) -> Option<(String, Option<String>)> {
     }
 }
 
+/// The ROCm release that a library's own number means, where it is known: only the runtime counts
+/// as ROCm does.
+pub fn rocm_release(library: &str, number: &str) -> Option<u32> {
+    const NUMBERS: [(&str, &[(&str, u32)]); 4] = [
+        ("libamdhip64.so", &[("5", 5), ("6", 6), ("7", 7)]),
+        ("libhipblas.so", &[("2", 6), ("3", 7)]),
+        ("libhipblaslt.so", &[("0", 6), ("1", 7)]),
+        ("librocblas.so", &[("4", 6), ("5", 7)]),
+    ];
+    let (_, releases) = NUMBERS.iter().find(|(name, _)| *name == library)?;
+    let major = number.split('.').next()?;
+    releases.iter().find(|(own, _)| *own == major).map(|r| r.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::Fixture;
@@ -380,5 +394,20 @@ mod tests {
         let path = "/p/libx.so: cannot open shared object file: No such file or directory";
         assert_eq!(missing_library(path), Some(("libx.so".into(), None)));
         assert_eq!(missing_library("undefined symbol: foo"), None);
+    }
+
+    #[test]
+    fn a_librarys_number_is_not_rocms() {
+        for (library, number, release) in [
+            ("libamdhip64.so", "7", Some(7)),
+            ("libhipblas.so", "3", Some(7)),
+            ("libhipblas.so", "2.4", Some(6)),
+            ("libhipblaslt.so", "1", Some(7)),
+            ("librocblas.so", "4", Some(6)),
+            ("librocblas.so", "9", None),
+            ("librocsolver.so", "0", None),
+        ] {
+            assert_eq!(rocm_release(library, number), release, "{library}.{number}");
+        }
     }
 }

@@ -74,6 +74,12 @@ pub trait Backend: Sync {
         GraphPolicy::none()
     }
 
+    /// Bytes of which the place of a part of a tensor must be a multiple for every operator to
+    /// read it there.
+    fn view_alignment(&self) -> usize {
+        1
+    }
+
     /// What a user can do when no device of this kind is there.
     fn advice(&self) -> &'static str;
 }
@@ -247,6 +253,12 @@ impl Backend for Vulkan {
 
     fn gemm_route(&self, _: &DeviceInfo) -> String {
         "ggml shaders".to_owned()
+    }
+
+    /// Shaders are given whole buffers from such places; most of ggml's cannot begin further in,
+    /// and end the process. Drivers may want up to this much (`minStorageBufferOffsetAlignment`).
+    fn view_alignment(&self) -> usize {
+        256
     }
 
     fn advice(&self) -> &'static str {

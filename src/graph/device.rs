@@ -54,6 +54,8 @@ pub(super) struct Opened {
     name: String,
     description: String,
     pub(super) kind: BackendType,
+    /// See [`Backend::view_alignment`](crate::backend::Backend::view_alignment).
+    pub(super) view_alignment: usize,
     pub(super) strict: bool,
     cancel: Arc<AtomicBool>,
     /// Operators that went to the CPU and were warned about.
@@ -141,6 +143,7 @@ impl Device {
         };
         let cancel = Arc::new(AtomicBool::new(false));
         let pool = ThreadPool::start(cpu, options.threads.max(1), &cancel);
+        let kind = kind_of(dev);
         let opened = Arc::new(Opened {
             main,
             cpu,
@@ -148,7 +151,8 @@ impl Device {
             busy: Mutex::new(Live::new(policy)),
             name,
             description,
-            kind: kind_of(dev),
+            kind,
+            view_alignment: backend(kind).map_or(1, |b| b.view_alignment()),
             strict: options.strict,
             cancel,
             warned: Mutex::default(),

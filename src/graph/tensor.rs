@@ -230,7 +230,7 @@ impl<'g> Tensor<'g> {
         let offset = start * nb[g];
         // SAFETY: the range was checked against the extent, so the view stays inside the tensor;
         // ggml gives every view packed rows, which ours may not have.
-        self.scope.emit(self.rank(), |ctx| unsafe {
+        let part = self.scope.emit(self.rank(), |ctx| unsafe {
             let view = sys::ggml_view_4d(
                 ctx,
                 self.ptr.as_ptr(),
@@ -245,7 +245,18 @@ impl<'g> Tensor<'g> {
             );
             (*view).nb[0] = nb[0];
             view
-        })
+        });
+        match part.readable() {
+            true => part,
+            false => part.unary(sys::ggml_cont),
+        }
+    }
+
+    /// Whether every operator of the device can read it where it lies.
+    fn readable(self) -> bool {
+        // SAFETY: a live tensor.
+        let offset = unsafe { (*self.ptr.as_ptr()).view_offs };
+        offset.is_multiple_of(self.scope.device().0.view_alignment)
     }
 
     /// The last axis as two, `[parts, extent / parts]`, without copying: a row of all heads

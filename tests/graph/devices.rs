@@ -17,6 +17,14 @@ type Case = (&'static str, &'static str, fn());
 /// Name, environment of the plugin, and what its process does.
 const CASES: &[Case] = &[
     ("convolves", "", convolve),
+    ("reads from anywhere", "", || {
+        assert!(!copies_a_part(&open(true).unwrap()));
+    }),
+    ("Vulkan reads from aligned places", "", || {
+        assert!(copies_a_part(
+            &open_plugin("vulkan", "Vulkan", true).unwrap()
+        ));
+    }),
     ("cannot pad", "STAND_IN_UNSUPPORTED=PAD", convolve),
     ("cannot pack", "STAND_IN_UNSUPPORTED=CONT", convolve),
     ("cannot multiply", "STAND_IN_UNSUPPORTED=MUL_MAT", convolve),
@@ -258,15 +266,30 @@ fn attend(g: &Scope) -> Result<(), GraphError> {
     Ok(())
 }
 
+/// Whether a part of a tensor is copied for an operator that reads it.
+fn copies_a_part(device: &Device) -> bool {
+    let graph = Graph::build(device, |g| {
+        let x = g.input("x", DType::F32, &[3, 4]);
+        g.output("y", x.slice(0, 1, 2).softmax(1.0, None));
+        Ok(())
+    });
+    graph.unwrap().operators().contains(&"CONT")
+}
+
 fn open(strict: bool) -> Result<Device, GraphError> {
+    open_plugin("hip", "ROCm", strict)
+}
+
+fn open_plugin(file: &str, registry: &str, strict: bool) -> Result<Device, GraphError> {
     Device::cpu(1)?; // loads its plugin
-    let plugin = Path::new(ggml_sys::BUILD_LIB_DIR).join("stand_in/libggml-hip.so");
+    let plugin = format!("stand_in/libggml-{file}.so");
+    let plugin = Path::new(ggml_sys::BUILD_LIB_DIR).join(plugin);
     ggml_sys::plugins::load(&plugin).unwrap();
     let inventory = audiocpp::backend::Inventory::discover(&[]);
     let gpu = inventory
         .devices
         .iter()
-        .find(|d| d.registry == "ROCm")
+        .find(|d| d.registry == registry)
         .unwrap();
     let options = DeviceOptions {
         threads: 1,

@@ -16,10 +16,21 @@ impl Opened {
     pub(super) fn runs(&self, node: NonNull<sys::ggml_tensor>) -> bool {
         // SAFETY: the question only looks at the node's description.
         let supported = unsafe { sys::ggml_backend_dev_supports_op(self.device(), node.as_ptr()) };
-        let shares_cuda = matches!(self.kind, BackendType::Cuda | BackendType::Hip);
         // SAFETY: a live tensor.
-        supported && (!shares_cuda || launches(unsafe { node.as_ref() }))
+        let node = unsafe { node.as_ref() };
+        supported
+            && match self.kind {
+                BackendType::Cuda | BackendType::Hip => launches(node),
+                BackendType::Vulkan => dispatches(node),
+                _ => true,
+            }
     }
+}
+
+/// Whether Vulkan's shader for a node fits a dispatch: drivers need not take more work groups on
+/// an axis. ggml spreads those of the other operators over three axes.
+fn dispatches(node: &sys::ggml_tensor) -> bool {
+    node.op != sys::GGML_OP_RMS_NORM || node.ne[1..].iter().all(|&n| n <= MAX_BLOCKS)
 }
 
 /// Whether CUDA's kernel for a node fits a launch.

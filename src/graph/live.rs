@@ -315,6 +315,11 @@ impl Seat {
             return sys::GGML_STATUS_FAILED;
         };
         (self.saved, self.waiting) = (None, false);
+        if let Some(staging) = &memory.staging
+            && !self.layout.on_cpu.is_empty()
+        {
+            staging.wait(); // the scheduler copies inputs to the CPU without looking at the queue
+        }
         // SAFETY: an allocated graph; the lock is held.
         let status = unsafe {
             sys::ggml_backend_sched_graph_compute(

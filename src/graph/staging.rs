@@ -90,6 +90,13 @@ impl Staging {
         true
     }
 
+    /// Waits for the queued copies. A computation on the same device follows them by itself; one on
+    /// the CPU does not.
+    pub(super) fn wait(&self) {
+        // SAFETY: the backend outlives every graph of its device.
+        unsafe { sys::ggml_backend_synchronize(self.backend.as_ptr()) }
+    }
+
     /// Copies the output of this number into `bytes`; whether it has a place.
     pub(super) fn read(&mut self, output: usize, tensor: Raw, bytes: &mut [u8]) -> bool {
         let Some(place) = self.outputs[output] else {
@@ -111,12 +118,9 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // SAFETY: made once, freed once; no copy is queued after the wait. The backend outlives
-        // every graph of its device.
-        unsafe {
-            sys::ggml_backend_synchronize(self.backend.as_ptr());
-            sys::ggml_backend_buffer_free(self.buffer.as_ptr());
-        }
+        self.wait();
+        // SAFETY: made once, freed once; no copy is queued any more.
+        unsafe { sys::ggml_backend_buffer_free(self.buffer.as_ptr()) }
     }
 }
 

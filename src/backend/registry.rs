@@ -80,6 +80,11 @@ pub trait Backend: Sync {
         1
     }
 
+    /// Whether products are summed in half precision unless told otherwise.
+    fn sums_in_half(&self) -> bool {
+        false
+    }
+
     /// What a user can do when no device of this kind is there.
     fn advice(&self) -> &'static str;
 }
@@ -259,6 +264,11 @@ impl Backend for Vulkan {
     /// and end the process. Drivers may want up to this much (`minStorageBufferOffsetAlignment`).
     fn view_alignment(&self) -> usize {
         256
+    }
+
+    /// On an H200 that put Whisper's encoder 1.2e-2 from the CPU's, where CUDA is within 2.4e-3.
+    fn sums_in_half(&self) -> bool {
+        true
     }
 
     fn advice(&self) -> &'static str {

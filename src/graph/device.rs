@@ -56,6 +56,8 @@ pub(super) struct Opened {
     pub(super) kind: BackendType,
     /// See [`Backend::view_alignment`](crate::backend::Backend::view_alignment).
     pub(super) view_alignment: usize,
+    /// See [`Backend::sums_in_half`](crate::backend::Backend::sums_in_half).
+    pub(super) sums_in_half: bool,
     pub(super) strict: bool,
     cancel: Arc<AtomicBool>,
     /// Operators that went to the CPU and were warned about.
@@ -153,6 +155,7 @@ impl Device {
             description,
             kind,
             view_alignment: backend(kind).map_or(1, |b| b.view_alignment()),
+            sums_in_half: backend(kind).is_some_and(|b| b.sums_in_half()),
             strict: options.strict,
             cancel,
             warned: Mutex::default(),

@@ -27,10 +27,19 @@ impl Opened {
     }
 }
 
-/// Whether Vulkan's shader for a node fits a dispatch: drivers need not take more work groups on
-/// an axis. ggml spreads those of the other operators over three axes.
+/// Whether Vulkan has a shader for a node that fits a dispatch and is right.
 fn dispatches(node: &sys::ggml_tensor) -> bool {
-    node.op != sys::GGML_OP_RMS_NORM || node.ne[1..].iter().all(|&n| n <= MAX_BLOCKS)
+    match node.op {
+        // Drivers need not take more work groups on an axis. ggml spreads those of the other
+        // operators over three axes.
+        sys::GGML_OP_RMS_NORM => node.ne[1..].iter().all(|&n| n <= MAX_BLOCKS),
+        // Wrong numbers, on NVIDIA's driver as on lavapipe.
+        sys::GGML_OP_CPY | sys::GGML_OP_CONT => {
+            // SAFETY: a live tensor, whose sources live as long.
+            unsafe { node.src[0].as_ref() }.is_none_or(|from| from.type_ != sys::GGML_TYPE_Q6_K)
+        }
+        _ => true,
+    }
 }
 
 /// Whether CUDA's kernel for a node fits a launch.

@@ -66,6 +66,7 @@ impl Graph {
     where
         F: for<'g> Fn(&'g Scope) -> Result<(), GraphError>,
     {
+        let exact = exact || device.0.sums_in_half;
         let mut capacity = FIRST_CAPACITY;
         loop {
             let scope = Scope::new(device, capacity, exact);

@@ -118,6 +118,10 @@ fn argmax_then_look_up() {
 }
 
 /// Rows of f32 and f16 into caches of several types, several caches deep, twice.
+fn largest(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |most, v| most.max(v.abs()))
+}
+
 #[test]
 fn write_rows() {
     let mut random = Random::new(64);
@@ -185,7 +189,15 @@ fn write_rows() {
                         .into_iter()
                         .map(f64::from)
                         .collect();
-                    assert_eq!(got, wanted.values(), "{target} {rows_type} on {device:?}");
+                    // Backends break a tie between two 8-bit values in their own way.
+                    let step = match target {
+                        DType::Q8_0 if !device.is_cpu() => 1.01 * largest(wanted.values()) / 127.0,
+                        _ => 0.0,
+                    };
+                    let near = |(a, b): (&f64, &f64)| (a - b).abs() <= step;
+                    let all = got.len() == wanted.values().len()
+                        && got.iter().zip(wanted.values()).all(near);
+                    assert!(all, "{target} {rows_type} on {device:?}: {got:?}");
                 }
             }
         }

@@ -15,10 +15,10 @@ use crate::net::{CrossCache, DecoderInput, Frames, Net, SelfCache, cache_type};
 const SCRATCH_ROW: usize = 0;
 /// First row for real tokens.
 pub const FIRST_ROW: usize = 1;
-/// Graphs of one window size that are kept; a long text needs a handful.
-const MAX_STEP_GRAPHS: usize = 8;
-/// Lanes up to which a decoder call is a step of a search rather than a text.
-const MAX_STEP_LANES: usize = 8;
+/// Graphs of one window size that are kept, of 1 to 4 MiB each for the base model.
+const MAX_STEP_GRAPHS: usize = 16;
+/// Lanes of the graphs for the steps of a search; more are a text.
+const STEP_LANES: [usize; 5] = [1, 2, 3, 5, 8];
 /// Lanes of one decoder call: the weights of their attention to the audio are most of a graph's
 /// memory (6 MiB for the base model).
 const MAX_LANES: usize = 64;
@@ -68,20 +68,22 @@ struct StepShape {
 }
 
 impl StepShape {
-    /// Few lanes (the steps of a search) get a graph of their own size and of the rows in use. Texts
-    /// are rounded up to powers of two over all `rows` of the pool, so that those of every length
-    /// need few graphs; two scores are what a prompt is asked for.
+    /// Few lanes (the steps of a search) get a graph of about their number and of about the rows in
+    /// use. Texts are rounded up to powers of two over all `rows` of the pool; two scores are what a
+    /// prompt is asked for. So a long recording needs few graphs, and makes them once.
     fn of(lanes: &[Lane], wanted: usize, rows: usize) -> StepShape {
         let used = lanes.iter().flat_map(|l| l.past.iter().chain([&l.row]));
         let used = used.max().unwrap_or(&0) + 1;
         let n = lanes.len();
-        match n <= MAX_STEP_LANES {
-            true => StepShape {
-                lanes: n.max(1),
-                pool: used.next_multiple_of(64).min(rows),
-                wanted: wanted.max(1),
+        match STEP_LANES.into_iter().find(|&size| n <= size) {
+            Some(size) => StepShape {
+                lanes: size,
+                pool: used
+                    .next_multiple_of(if used <= 256 { 64 } else { 256 })
+                    .min(rows),
+                wanted: if wanted == n { size } else { wanted.max(1) },
             },
-            false => StepShape {
+            None => StepShape {
                 lanes: n.next_power_of_two(),
                 pool: rows,
                 wanted: wanted.max(2),

@@ -164,6 +164,14 @@ pub fn leaky_dot(x: &[f32], w: &[f32], slope: f32) -> f32 {
     lanes.iter().sum::<f32>() + rest.map(|(x, w)| leaky(*x, slope) * w).sum::<f32>()
 }
 
+/// leaky(x) with the slope `slope` (1 for x itself) of a row.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
+pub fn leaky_copy(row: &[f32], slope: f32, out: &mut [f32]) {
+    for (x, out) in row.iter().zip(out) {
+        *out = leaky(*x, slope);
+    }
+}
+
 #[inline(always)]
 fn leaky(x: f32, slope: f32) -> f32 {
     if x > 0.0 { x } else { slope * x }

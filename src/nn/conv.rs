@@ -35,6 +35,16 @@ impl ConvSize {
         ConvSize { dilation, ..self }
     }
 
+    /// The way to compute it as a short convolution, and the outputs of that: `out`, or as many
+    /// more as fill a vector.
+    fn plan(&self) -> Option<(ShortConv, usize)> {
+        let with = |out| {
+            let plan = ShortConv::new(self.inputs, out, self.kernel, self.dilation, self.padding());
+            Some((plan?, out))
+        };
+        with(self.out).or_else(|| with(self.out.next_multiple_of(VECTOR)))
+    }
+
     fn padding(&self) -> (usize, usize) {
         let reach = (self.kernel - 1) * self.dilation;
         (reach / 2, reach - reach / 2)
@@ -51,12 +61,15 @@ pub struct Conv {
 }
 
 #[derive(Debug, Clone)]
-enum Kernel {
+pub(super) enum Kernel {
     /// `[out, kernel * in]`, taps outermost.
     Matrix(DeviceTensor),
     /// Transformed for [`Tensor::short_conv`].
     Short(DeviceTensor, ShortConv),
 }
+
+/// Outputs of a short convolution come in vectors of this many.
+const VECTOR: usize = 16;
 
 impl Conv {
     /// Reads `weight` `[out, in, kernel]` and, where there is one, `bias` `[out]`; weight
@@ -67,15 +80,23 @@ impl Conv {
     /// As [`Weights::get`].
     pub fn load(weights: &Weights, size: ConvSize, short: bool) -> Result<Conv, LoadError> {
         let whole = [size.out, size.inputs, size.kernel];
-        let bias = weights.get_opt(&[size.out], "bias")?;
+        let plan = size.plan().filter(|_| short);
+        let wide = plan.as_ref().map_or(size.out, |(_, wide)| *wide);
+        let bias = match weights.has("bias") && wide != size.out {
+            true => Some(weights.get_with(
+                &[wide],
+                "bias",
+                [("bias", &[size.out])],
+                move |[b]| b.padded(wide),
+            )?),
+            false => weights.get_opt(&[size.out], "bias")?,
+        };
         let padding = size.padding();
-        let plan = short
-            .then(|| ShortConv::new(size.inputs, size.out, size.kernel, size.dilation, padding));
-        let kernel = match plan.flatten() {
-            Some(plan) => {
+        let kernel = match plan {
+            Some((plan, wide)) => {
                 let (shape, values) = ([plan.values()], plan.clone());
-                let weight = folded(weights, whole, &shape, move |k| values.transform(&k))?;
-                Kernel::Short(weight, plan)
+                let make = move |k: HostTensor| values.transform(&k.reshape(&whole).padded(wide));
+                Kernel::Short(folded(weights, whole, &shape, make)?, plan)
             }
             None => {
                 let shape = [size.out, size.kernel * size.inputs];
@@ -90,6 +111,16 @@ impl Conv {
         })
     }
 
+    /// One whose kernel and bias have been read already.
+    pub(super) fn of(kernel: Kernel, bias: Option<DeviceTensor>, size: ConvSize) -> Conv {
+        Conv {
+            kernel,
+            bias,
+            size,
+            padding: size.padding(),
+        }
+    }
+
     /// `[batch, time, in]` -> `[batch, time, out]`.
     pub fn forward<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
         self.around(x, Around::default())
@@ -98,15 +129,33 @@ impl Conv {
     /// Plan, weight and bias, where it has been loaded in the short form.
     pub(super) fn short(&self) -> Option<(&ShortConv, &DeviceTensor, &DeviceTensor)> {
         match &self.kernel {
-            Kernel::Short(weight, plan) => Some((plan, weight, self.bias.as_ref()?)),
-            Kernel::Matrix(_) => None,
+            Kernel::Short(weight, plan) if self.size.plan()?.1 == self.size.out => {
+                Some((plan, weight, self.bias.as_ref()?))
+            }
+            _ => None,
         }
     }
 
     /// The convolution and what is [`Around`] it: `[batch, time, in]` -> `[batch, time, out]`.
     pub fn around<'g>(&self, x: Tensor<'g>, around: Around<'_, 'g>) -> Tensor<'g> {
         match &self.kernel {
-            Kernel::Short(weight, plan) => x.short_conv(weight, self.bias.as_ref(), plan, around),
+            Kernel::Short(weight, plan) => {
+                let bias = self.bias.as_ref();
+                if self
+                    .size
+                    .plan()
+                    .is_none_or(|(_, wide)| wide == self.size.out)
+                {
+                    return x.short_conv(weight, bias, plan, around);
+                }
+                let slope = around.slope;
+                let before = Around {
+                    slope,
+                    ..Around::default()
+                };
+                let y = x.short_conv(weight, bias, plan, before);
+                around.after(y.slice(2, 0, self.size.out).contiguous())
+            }
             Kernel::Matrix(weight) => {
                 let x = match around.slope {
                     1.0 => x,
@@ -118,12 +167,7 @@ impl Conv {
                     dilation: self.size.dilation,
                     padding: self.padding,
                 };
-                let y = x.conv1d(weight, self.bias.as_ref(), geometry);
-                let y = around.plus.iter().fold(y, |y, &more| y + more);
-                match around.scale {
-                    1.0 => y,
-                    scale => y.scale(scale),
-                }
+                around.after(x.conv1d(weight, self.bias.as_ref(), geometry))
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Recurrent layers.
 
-use super::Linear;
+use super::conv::{Conv, ConvSize, Kernel};
 use crate::{
-    graph::{DeviceTensor, Tensor},
+    graph::{DeviceTensor, ShortConv, Tensor},
     weights::{HostTensor, LoadError, Weights},
 };
 
@@ -10,23 +10,35 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct BiLstm {
     /// To the gates of both directions, with the sum of both biases.
-    input: Linear,
+    input: Conv,
     /// As [`Tensor::lstm`] wants them.
     recurrent: DeviceTensor,
 }
 
 impl BiLstm {
     /// Reads `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0` and the same with
-    /// `_reverse`, of `inputs` values in and `hidden` out for each direction.
+    /// `_reverse`, of `inputs` values in and `hidden` out for each direction. With `short`, in the
+    /// form of [`FastPath::ShortConv`](crate::backend::FastPath::ShortConv).
     ///
     /// # Errors
     /// As [`Weights::get`].
-    pub fn load(weights: &Weights, inputs: usize, hidden: usize) -> Result<BiLstm, LoadError> {
+    pub fn load(
+        weights: &Weights,
+        inputs: usize,
+        hidden: usize,
+        short: bool,
+    ) -> Result<BiLstm, LoadError> {
         let (gates, both) = (4 * hidden, 8 * hidden);
-        let pair = |name: [&'static str; 2], width: usize, shape: &[usize]| {
+        let pair = |name: [&'static str; 2], width: usize, shape: &[usize], plan| {
             let wanted: &[usize] = &[gates, width];
             let whole = shape.to_vec();
-            let stack = move |parts: [HostTensor; 2]| HostTensor::concat(&parts).reshape(&whole);
+            let stack = move |parts: [HostTensor; 2]| {
+                let stacked = HostTensor::concat(&parts);
+                match &plan {
+                    Some(plan) => ShortConv::transform(plan, &stacked.reshape(&[both, width, 1])),
+                    None => stacked.reshape(&whole),
+                }
+            };
             weights.get_with(shape, name[0], name.map(|name| (name, wanted)), stack)
         };
         let biases: [(&str, &[usize]); 4] = [
@@ -40,16 +52,22 @@ impl BiLstm {
             HostTensor::new(&[both], sums.map(|(a, b)| a + b).collect())
         })?;
         let names = ["weight_ih_l0", "weight_ih_l0_reverse"];
+        let plan = ShortConv::new(inputs, both, 1, 1, (0, 0)).filter(|_| short);
+        let kernel = match plan {
+            Some(plan) => {
+                let weight = pair(names, inputs, &[plan.values()], Some(plan.clone()))?;
+                Kernel::Short(weight, plan)
+            }
+            None => Kernel::Matrix(pair(names, inputs, &[both, inputs], None)?),
+        };
         Ok(BiLstm {
-            input: Linear {
-                weight: pair(names, inputs, &[both, inputs])?,
-                bias: Some(bias),
-            },
+            input: Conv::of(kernel, Some(bias), ConvSize::new(inputs, both, 1)),
             // A vector, so that it stays in f32 whatever the policy.
             recurrent: pair(
                 ["weight_hh_l0", "weight_hh_l0_reverse"],
                 hidden,
                 &[both * hidden],
+                None,
             )?,
         })
     }

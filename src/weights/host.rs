@@ -79,6 +79,14 @@ impl HostTensor {
         }
     }
 
+    /// As many rows of zeros below as make it `rows` rows.
+    pub fn padded(mut self, rows: usize) -> Self {
+        let width: usize = self.shape[1..].iter().product();
+        self.shape[0] = self.shape[0].max(rows);
+        self.data.resize(self.shape[0] * width, 0.0);
+        self
+    }
+
     /// Tensors end to end along the first axis; the other axes must agree.
     pub fn concat(parts: &[HostTensor]) -> Self {
         let mut shape = parts[0].shape.clone();

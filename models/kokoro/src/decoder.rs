@@ -2,12 +2,12 @@
 
 use audiocpp::{
     graph::{Around, Conv1d, Curve, DeviceTensor, Tensor},
-    nn::{AdaIn, Conv, ConvSize, Linear, Upsample, UpsampleSize},
+    nn::{AdaIn, Conv, ConvSize, Upsample, UpsampleSize},
     weights::{LoadError, Weights},
 };
 
 use crate::{
-    net::Block,
+    net::{Block, one_tap},
     size::{GeneratorSize, NetSize},
 };
 
@@ -20,7 +20,7 @@ const LAST_SLOPE: f32 = 0.01;
 pub struct Decoder {
     pub pitch: Conv,
     pub energy: Conv,
-    pub residual: Linear,
+    pub residual: Conv,
     pub encode: Block,
     pub decode: Vec<Block>,
     pub generator: Generator,
@@ -79,7 +79,11 @@ impl Decoder {
         Ok(Decoder {
             pitch: single("F0_conv")?,
             energy: single("N_conv")?,
-            residual: Linear::load(&weights.pp("asr_res.0"), size.residual, size.hidden)?,
+            residual: one_tap(
+                &weights.pp("asr_res.0"),
+                [size.hidden, size.residual],
+                short,
+            )?,
             encode: Block::load(
                 &weights.pp("encode"),
                 [size.hidden + 2, first],

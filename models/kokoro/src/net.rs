@@ -23,14 +23,14 @@ pub struct Bert {
     /// The first row is added to every word.
     pub kind: DeviceTensor,
     pub norm: LayerNorm,
-    pub widen: Linear,
-    pub query: Linear,
-    pub key: Linear,
-    pub value: Linear,
-    pub out: Linear,
+    pub widen: Conv,
+    pub query: Conv,
+    pub key: Conv,
+    pub value: Conv,
+    pub out: Conv,
     pub norm1: LayerNorm,
-    pub feed_in: Linear,
-    pub feed_out: Linear,
+    pub feed_in: Conv,
+    pub feed_out: Conv,
     pub norm2: LayerNorm,
     pub size: BertSize,
 }
@@ -51,7 +51,7 @@ pub struct Block {
     pub norm2: AdaIn,
     pub conv2: Conv,
     /// Where its input and output differ in width.
-    pub shortcut: Option<Linear>,
+    pub shortcut: Option<Conv>,
 }
 
 /// Pitch or energy.
@@ -74,7 +74,7 @@ pub struct Predictor {
 pub struct Net {
     pub size: NetSize,
     pub bert: Bert,
-    pub bert_encoder: Linear,
+    pub bert_encoder: Conv,
     pub text_encoder: TextEncoder,
     pub predictor: Predictor,
     pub decoder: Decoder,
@@ -100,8 +100,12 @@ impl Net {
     pub fn load(weights: &Weights, size: NetSize, device: &Device) -> Result<Net, LoadError> {
         let short = device.fast_path(audiocpp::backend::FastPath::ShortConv);
         Ok(Net {
-            bert: Bert::load(&weights.pp("bert"), size.bert)?,
-            bert_encoder: Linear::load(&weights.pp("bert_encoder"), size.hidden, size.bert.hidden)?,
+            bert: Bert::load(&weights.pp("bert"), size.bert, short)?,
+            bert_encoder: one_tap(
+                &weights.pp("bert_encoder"),
+                [size.bert.hidden, size.hidden],
+                short,
+            )?,
             text_encoder: TextEncoder::load(&weights.pp("text_encoder"), &size, short)?,
             predictor: Predictor::load(&weights.pp("predictor"), &size, short)?,
             decoder: Decoder::load(&weights.pp("decoder"), &size, short)?,
@@ -133,7 +137,7 @@ impl Net {
 }
 
 impl Bert {
-    fn load(weights: &Weights, size: BertSize) -> Result<Bert, LoadError> {
+    fn load(weights: &Weights, size: BertSize, short: bool) -> Result<Bert, LoadError> {
         let (tables, encoder) = (weights.pp("embeddings"), weights.pp("encoder"));
         let layer = encoder.pp("albert_layer_groups.0.albert_layers.0");
         let attention = layer.pp("attention");
@@ -143,24 +147,24 @@ impl Bert {
             let norm = LayerNorm::load(weights, width)?;
             Ok::<_, LoadError>(LayerNorm { eps: 1e-12, ..norm })
         };
-        let linear = |name: &str| Linear::load(&attention.pp(name), d, d);
+        let linear = |name: &str| one_tap(&attention.pp(name), [d, d], short);
         Ok(Bert {
             words: table("word_embeddings", size.symbols)?,
             positions: table("position_embeddings", size.positions)?,
             kind: table("token_type_embeddings", 2)?,
             norm: norm(&tables.pp("LayerNorm"), size.embedding)?,
-            widen: Linear::load(
+            widen: one_tap(
                 &encoder.pp("embedding_hidden_mapping_in"),
-                d,
-                size.embedding,
+                [size.embedding, d],
+                short,
             )?,
             query: linear("query")?,
             key: linear("key")?,
             value: linear("value")?,
             out: linear("dense")?,
             norm1: norm(&attention.pp("LayerNorm"), d)?,
-            feed_in: Linear::load(&layer.pp("ffn"), f, d)?,
-            feed_out: Linear::load(&layer.pp("ffn_output"), d, f)?,
+            feed_in: one_tap(&layer.pp("ffn"), [d, f], short)?,
+            feed_out: one_tap(&layer.pp("ffn_output"), [f, d], short)?,
             norm2: norm(&layer.pp("full_layer_layer_norm"), d)?,
             size,
         })
@@ -188,7 +192,7 @@ impl Bert {
     fn attention<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
         let [_, n, d] = x.dims();
         let (heads, width) = (self.size.heads, d / self.size.heads);
-        let split = |linear: &Linear| {
+        let split = |linear: &Conv| {
             let y = linear.forward(x).reshape(&[n, heads, width]);
             y.permute(&[1, 0, 2]).contiguous() // [head, n, width]
         };
@@ -199,6 +203,16 @@ impl Bert {
         self.out
             .forward(mixed.permute(&[1, 0, 2]).reshape(&[1, n, d]))
     }
+}
+
+/// An affine map of every step, as a convolution of one tap: with `short`, its weights lie ready
+/// for the product.
+pub(crate) fn one_tap(
+    weights: &Weights,
+    [inputs, out]: [usize; 2],
+    short: bool,
+) -> Result<Conv, LoadError> {
+    Conv::load(weights, ConvSize::new(inputs, out, 1), short)
 }
 
 /// GELU in its tanh approximation, to f32's precision (ggml's own is a table of half floats):
@@ -224,7 +238,7 @@ impl TextEncoder {
             convs: (0..size.convs.0)
                 .map(conv)
                 .collect::<Result<_, LoadError>>()?,
-            lstm: BiLstm::load(&weights.pp("lstm"), d, d / 2)?,
+            lstm: BiLstm::load(&weights.pp("lstm"), d, d / 2, short)?,
         })
     }
 
@@ -266,7 +280,7 @@ impl Block {
             conv2: conv("conv2", out)?,
             shortcut: match inputs == out {
                 true => None,
-                false => Some(Linear::load(&weights.pp("conv1x1"), out, inputs)?),
+                false => Some(one_tap(&weights.pp("conv1x1"), [inputs, out], short)?),
             },
         })
     }
@@ -276,7 +290,7 @@ impl Block {
         let leaky = Curve::Leaky(SLOPE);
         let mut y = self.norm1.forward(x, style, leaky);
         let mut beside = match &self.shortcut {
-            Some(linear) => linear.forward(x),
+            Some(conv) => conv.forward(x),
             None => x,
         };
         if let Some(double) = &self.double {
@@ -330,7 +344,7 @@ impl Branch {
 impl Predictor {
     fn load(weights: &Weights, size: &NetSize, short: bool) -> Result<Predictor, LoadError> {
         let (d, wide) = (size.hidden, size.hidden + size.style);
-        let lstm = |weights: &Weights| BiLstm::load(weights, wide, d / 2);
+        let lstm = |weights: &Weights| BiLstm::load(weights, wide, d / 2, short);
         let layers = weights.pp("text_encoder.lstms");
         let layer = |i: usize| {
             let norm = AdaLayerNorm::load(&layers.pp(2 * i + 1), size.style, d)?;

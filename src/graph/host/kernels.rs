@@ -51,8 +51,19 @@ impl Scheme {
         }
     }
 
+    /// One point and one output: the product itself.
+    pub fn plain() -> Scheme {
+        Scheme {
+            points: 1,
+            outputs: 1,
+            level: Level::best(),
+            input: vec![1.0],
+            output: Vec::new(),
+        }
+    }
+
     fn pairs(&self) -> usize {
-        (self.points - 2) / 2
+        self.points.saturating_sub(2) / 2
     }
 }
 
@@ -377,7 +388,7 @@ unsafe fn combine<
                 if j == 0 {
                     y = y.add(zero);
                 }
-                if j + 1 == scheme.outputs {
+                if j + 1 == scheme.outputs && scheme.points > 1 {
                     y = y.add(infinity);
                 }
                 let powers = scheme.output.as_ptr().add(j * pairs);

@@ -118,6 +118,8 @@ thread_local! {
 
 /// Most tiles in a block: with their weights they should stay in the second-level cache.
 pub(super) const BLOCK: usize = 24;
+/// Most rows of a plain product at a time, for the same reason.
+pub(super) const ROWS: usize = 96;
 
 impl Pass<'_> {
     /// Computes `steps` of the output.
@@ -128,6 +130,12 @@ impl Pass<'_> {
         // SAFETY: by the caller's promise.
         match &self.plan.way {
             Way::Narrow => unsafe { self.narrow(steps, to) },
+            Way::Plain(scheme) => {
+                for first in steps.clone().step_by(ROWS) {
+                    let range = first..(first + ROWS).min(steps.end);
+                    unsafe { self.plain(scheme, range, &to) };
+                }
+            }
             Way::Tiles(scheme) => {
                 let tiles = Tiles::new(steps, scheme.outputs, self.plan.dilation);
                 let each = tiles.each();
@@ -160,6 +168,40 @@ impl Pass<'_> {
                 unsafe { to.at(t, o).write(sum * self.scale) };
             }
         }
+    }
+
+    /// # Safety
+    /// As [`run`](Self::run).
+    unsafe fn plain(&self, scheme: &Scheme, steps: Range<usize>, to: &RowsMut) {
+        let depth = self.plan.inputs;
+        let rows = steps.len().next_multiple_of(4);
+        let line = depth + PANEL;
+        let (values, products) = (rows * line, rows * PANEL);
+        SCRATCH.with_borrow_mut(|scratch| {
+            if scratch.len() < values + products {
+                scratch.resize(values + products, 0.0);
+            }
+            let (values, products) = scratch.split_at_mut(values);
+            for (t, to) in steps.clone().zip(values.chunks_exact_mut(line)) {
+                let at = t.wrapping_sub(self.plan.padding.0);
+                match self.input.get(at) {
+                    Some(row) => crate::simd::leaky_copy(row, self.slope, &mut to[..depth]),
+                    None => to[..depth].fill(0.0),
+                }
+            }
+            for panel in self.panels.clone() {
+                let weight = &self.weight[panel * depth * PANEL..(panel + 1) * depth * PANEL];
+                kernels::products(scheme, values, line, rows, weight, products);
+                for (t, products) in steps.clone().zip(products.chunks_exact(PANEL)) {
+                    // SAFETY: by the caller's promise.
+                    unsafe {
+                        kernels::output(scheme, products, PANEL, self, panel, |_| {
+                            Some((t, to.at(t, panel * PANEL)))
+                        });
+                    }
+                }
+            }
+        });
     }
 
     /// # Safety

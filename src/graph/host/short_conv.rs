@@ -3,7 +3,7 @@
 use super::{
     HostOp, Operand, Output, Share,
     kernels::{MOST_SUMMANDS, PANEL, Scheme},
-    pass::{BLOCK, Pass, Rows, RowsMut},
+    pass::{BLOCK, Pass, ROWS, Rows, RowsMut},
     toom_cook::ToomCook,
 };
 use crate::{
@@ -31,6 +31,8 @@ pub struct ShortConv {
 pub(super) enum Way {
     /// Sums of products, for a handful of outputs.
     Narrow,
+    /// One tap: a product with weights that lie ready for it.
+    Plain(Scheme),
     Tiles(Scheme),
 }
 
@@ -55,12 +57,23 @@ impl Default for Around<'_, '_> {
     }
 }
 
+impl<'g> Around<'_, 'g> {
+    /// What comes after the convolution.
+    pub(crate) fn after(&self, y: Tensor<'g>) -> Tensor<'g> {
+        let y = self.plus.iter().fold(y, |y, &more| y + more);
+        match self.scale {
+            1.0 => y,
+            scale => y.scale(scale),
+        }
+    }
+}
+
 /// Outputs up to which the sums are formed one by one.
 const NARROW: usize = 4;
 
 impl ShortConv {
     /// The way to convolve `inputs` channels to `out` with `kernel` taps `dilation` steps apart;
-    /// None where a plain product is as good: one tap, or channels that do not fill vectors.
+    /// None where channels do not fill vectors.
     pub fn new(
         inputs: usize,
         out: usize,
@@ -69,7 +82,7 @@ impl ShortConv {
         padding: (usize, usize),
     ) -> Option<ShortConv> {
         let narrow = out <= NARROW;
-        if !(2..=14).contains(&kernel)
+        if !(1..=14).contains(&kernel)
             || dilation == 0
             || !inputs.is_multiple_of(PANEL)
             || !(narrow || out.is_multiple_of(PANEL))
@@ -78,9 +91,10 @@ impl ShortConv {
         }
         let groups = kernel.div_ceil(7);
         let taps = kernel.div_ceil(groups);
-        let way = match narrow {
-            true => Way::Narrow,
-            false => Way::Tiles(Scheme::new(&ToomCook::new(points(kernel), taps))),
+        let way = match (narrow, kernel) {
+            (true, _) => Way::Narrow,
+            (_, 1) => Way::Plain(Scheme::plain()),
+            _ => Way::Tiles(Scheme::new(&ToomCook::new(points(kernel), taps))),
         };
         Some(ShortConv {
             inputs,
@@ -98,7 +112,9 @@ impl ShortConv {
     pub fn values(&self) -> usize {
         match &self.way {
             Way::Narrow => self.out * self.kernel * self.inputs,
-            Way::Tiles(scheme) => scheme.points * self.groups * self.inputs * self.out,
+            Way::Plain(scheme) | Way::Tiles(scheme) => {
+                scheme.points * self.groups * self.inputs * self.out
+            }
         }
     }
 
@@ -108,10 +124,11 @@ impl ShortConv {
     /// If its shape is another, which is a mistake in the model's code.
     pub fn transform(&self, kernel: &HostTensor) -> HostTensor {
         assert_eq!(kernel.shape, [self.out, self.inputs, self.kernel]);
-        let Way::Tiles(scheme) = &self.way else {
-            return kernel.conv_matrix().reshape(&[self.values()]);
+        let powers = match &self.way {
+            Way::Narrow => return kernel.conv_matrix().reshape(&[self.values()]),
+            Way::Plain(_) => vec![vec![1.0]],
+            Way::Tiles(scheme) => ToomCook::new(scheme.points, self.taps).kernel,
         };
-        let matrices = ToomCook::new(scheme.points, self.taps);
         let depth = self.groups * self.inputs;
         // [panel of outputs][point][group and input][output in the panel]
         let mut data = vec![0.0; self.values()];
@@ -122,10 +139,10 @@ impl ShortConv {
         {
             for (c, taps) in row.chunks_exact(self.kernel).enumerate() {
                 for (g, taps) in taps.chunks(self.taps).enumerate() {
-                    for (p, powers) in matrices.kernel.iter().enumerate() {
-                        let value = powers.iter().zip(taps);
+                    for (p, line) in powers.iter().enumerate() {
+                        let value = line.iter().zip(taps);
                         let value: f64 = value.map(|(a, &w)| a * f64::from(w)).sum();
-                        let line = (o / PANEL * scheme.points + p) * depth + g * self.inputs + c;
+                        let line = (o / PANEL * powers.len() + p) * depth + g * self.inputs + c;
                         data[line * PANEL + o % PANEL] = value as f32;
                     }
                 }
@@ -139,6 +156,8 @@ impl ShortConv {
         let share = steps.div_ceil(threads);
         match &self.way {
             Way::Narrow => share,
+            // Even parts that are whole blocks of rows.
+            Way::Plain(_) => steps.div_ceil(steps.div_ceil(ROWS)).next_multiple_of(12),
             Way::Tiles(scheme) => {
                 let most = BLOCK.max(self.dilation) / self.dilation * self.dilation;
                 let whole = self.dilation * scheme.outputs;

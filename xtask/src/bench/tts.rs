@@ -1,4 +1,4 @@
-//! `cargo xtask bench tts`: a Piper voice here and in onnxruntime, on the same symbols.
+//! `cargo xtask bench tts`: a Piper voice or Kokoro here and in onnxruntime, on the same symbols.
 
 use std::{
     io::Write as _,
@@ -18,7 +18,7 @@ use crate::sh;
 /// Options of `cargo xtask bench tts`.
 #[derive(Args)]
 pub struct Options {
-    /// Voice of the catalogue.
+    /// Model of the catalogue, of the families piper or kokoro.
     #[arg(long, default_value = "piper-joe")]
     model: String,
     /// CPU threads of both engines.
@@ -56,19 +56,22 @@ struct Measured {
 pub fn run(options: &Options) -> Result<()> {
     let workshop = Workshop::for_speech()?;
     let folder = sh::model_folder(&sh::release_cli()?, &options.model)?;
-    let voice = file_ending(&folder, "onnx")?;
-    let sentences = workshop.sentences(&voice)?;
-    sh::run(&mut timer("build"))?;
+    let (family, weights) = match folder.join("vocab.json").exists() {
+        true => ("kokoro", folder.clone()),
+        false => ("piper", file_ending(&folder, "onnx")?),
+    };
+    let sentences = workshop.sentences(family, &weights)?;
+    sh::run(&mut timer("build", family))?;
     let mut measured: Vec<Measured> = Vec::new();
     for round in 1..=options.rounds {
         eprintln!("round {round} of {}", options.rounds);
         let threads = options.threads.to_string();
-        let mut ours = timer("run");
+        let mut ours = timer("run", family);
         let ours = ours.args(["--quiet", "--"]).arg(&folder).arg(&threads);
         let audiocpp = speak(ours, &sentences)?;
-        let driver = sh::root().join("xtask/peers/piper_driver.py");
+        let driver = sh::root().join(format!("xtask/peers/{family}_driver.py"));
         let mut peer = workshop.python(&driver);
-        let onnxruntime = speak(peer.arg(&voice).arg(&threads), &sentences)?;
+        let onnxruntime = speak(peer.arg(&weights).arg(&threads), &sentences)?;
         ensure!(
             audiocpp.len() == onnxruntime.len(),
             "the engines spoke different texts"
@@ -91,17 +94,10 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// The program that times our engine, started by Cargo, which tells it where ggml's libraries lie.
-fn timer(what: &str) -> Command {
-    let example = [
-        "--release",
-        "--locked",
-        "--package",
-        "audiocpp-piper",
-        "--example",
-        "time",
-    ];
+fn timer(what: &str, family: &str) -> Command {
     let mut command = sh::cargo([what]);
-    command.args(example);
+    command.args(["--release", "--locked", "--example", "time", "--package"]);
+    command.arg(format!("audiocpp-{family}"));
     command
 }
 

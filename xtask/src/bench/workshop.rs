@@ -123,14 +123,16 @@ impl Workshop {
         Ok(out)
     }
 
-    /// The texts of the synthesis benchmark as the symbol numbers of the voice `onnx`, a line of
+    /// The texts of the synthesis benchmark as `family`'s script writes them for `model`, a line of
     /// JSON each.
-    pub fn sentences(&self, onnx: &Path) -> Result<String> {
-        let script = sh::root().join("xtask/peers/piper_sentences.py");
-        let out = self.folder.join("sentences.jsonl");
-        let recipe = format!("{}{}", fs::read_to_string(&script)?, onnx.display());
-        self.once("sentences.txt", &recipe, || {
-            sh::run(self.python(&script).arg(onnx).arg(&out))
+    pub fn sentences(&self, family: &str, model: &Path) -> Result<String> {
+        let peers = sh::root().join("xtask/peers");
+        let script = peers.join(format!("{family}_sentences.py"));
+        let out = self.folder.join(format!("{family}-sentences.jsonl"));
+        let texts = fs::read_to_string(peers.join("texts.py"))?;
+        let recipe = texts + &fs::read_to_string(&script)? + &model.display().to_string();
+        self.once(&format!("{family}-sentences.txt"), &recipe, || {
+            sh::run(self.python(&script).arg(model).arg(&out))
         })?;
         fs::read_to_string(&out).with_context(|| out.display().to_string())
     }

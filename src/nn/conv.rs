@@ -17,6 +17,8 @@ pub struct ConvSize {
     pub kernel: usize,
     /// Steps between taps.
     pub dilation: usize,
+    /// Whether there are many weights and few steps.
+    pub seldom: bool,
 }
 
 impl ConvSize {
@@ -27,6 +29,16 @@ impl ConvSize {
             out,
             kernel,
             dilation: 1,
+            seldom: false,
+        }
+    }
+
+    /// The same for a layer of many weights and few steps, whose weights should take no more
+    /// memory than they must.
+    pub fn seldom(self) -> ConvSize {
+        ConvSize {
+            seldom: true,
+            ..self
         }
     }
 
@@ -39,8 +51,10 @@ impl ConvSize {
     /// more as fill a vector.
     fn plan(&self) -> Option<(ShortConv, usize)> {
         let with = |out| {
-            let plan = ShortConv::new(self.inputs, out, self.kernel, self.dilation, self.padding());
-            Some((plan?, out))
+            let plan =
+                ShortConv::new(self.inputs, out, self.kernel, self.dilation, self.padding())?;
+            let plan = if self.seldom { plan.late() } else { plan };
+            Some((plan, out))
         };
         with(self.out).or_else(|| with(self.out.next_multiple_of(VECTOR)))
     }
@@ -214,7 +228,9 @@ impl Upsample {
         } = size;
         let taps = kernel.div_ceil(stride.max(1));
         let padding = (taps - 1, taps - 1);
-        let plan = ShortConv::new(inputs, stride * out, taps, 1, padding).filter(|_| short);
+        // Its weights would grow fourfold for two taps, and it has the fewest steps of its stage.
+        let plan = ShortConv::new(inputs, stride * out, taps, 1, padding);
+        let plan = plan.filter(|_| short).map(ShortConv::late);
         let turn = move |w: HostTensor| polyphase(&w, size);
         let whole = [inputs, out, kernel];
         let kernel_form = match plan {

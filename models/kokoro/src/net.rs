@@ -228,7 +228,11 @@ impl TextEncoder {
         let d = size.hidden;
         let conv = |i: usize| {
             let layer = weights.pp("cnn").pp(i);
-            let conv = Conv::load(&layer.pp(0), ConvSize::new(d, d, size.convs.1), short)?;
+            let conv = Conv::load(
+                &layer.pp(0),
+                ConvSize::new(d, d, size.convs.1).seldom(),
+                short,
+            )?;
             Ok((conv, LayerNorm::load(&layer.pp(1), d)?))
         };
         Ok(TextEncoder {
@@ -267,7 +271,11 @@ impl Block {
     ) -> Result<Block, LoadError> {
         let pool = weights.pp("pool");
         let conv = |name: &str, inputs| {
-            Conv::load(&weights.pp(name), ConvSize::new(inputs, out, 3), short)
+            Conv::load(
+                &weights.pp(name),
+                ConvSize::new(inputs, out, 3).seldom(),
+                short,
+            )
         };
         Ok(Block {
             norm1: AdaIn::load(&weights.pp("norm1"), style, inputs)?,

@@ -213,13 +213,15 @@ impl Pass<'_> {
         // Not a multiple of a power of two, so that rows do not compete for the same cache lines.
         let line = depth + PANEL;
         let (values, products) = (scheme.points * rows * line, scheme.points * rows * PANEL);
+        let transformed = scheme.points * depth * PANEL;
+        let all = values + products + plan.inputs + usize::from(plan.late) * transformed;
         SCRATCH.with_borrow_mut(|scratch| {
-            if scratch.len() < values + products + plan.inputs {
-                scratch.resize(values + products + plan.inputs, 0.0);
+            if scratch.len() < all {
+                scratch.resize(all, 0.0);
             }
             let (values, rest) = scratch.split_at_mut(values);
             let (products, rest) = rest.split_at_mut(products);
-            let zeros = &mut rest[..plan.inputs];
+            let (zeros, late) = rest.split_at_mut(plan.inputs);
             zeros.fill(0.0);
             for (i, tile) in range.clone().enumerate() {
                 for group in 0..plan.groups {
@@ -233,8 +235,12 @@ impl Pass<'_> {
                 }
             }
             for panel in self.panels.clone() {
-                let size = scheme.points * depth * PANEL;
-                let weight = &self.weight[panel * size..(panel + 1) * size];
+                let size = plan.values() / plan.out * PANEL;
+                let mut weight = &self.weight[panel * size..(panel + 1) * size];
+                if plan.late {
+                    kernels::transform_weight(scheme, weight, &mut late[..transformed]);
+                    weight = &late[..transformed];
+                }
                 kernels::products(scheme, values, line, rows, weight, products);
                 for (i, tile) in range.clone().enumerate() {
                     let base = tiles.base(tile);

@@ -24,6 +24,8 @@ pub struct ShortConv {
     /// The taps are cut in `groups` runs of `taps`.
     pub(super) groups: usize,
     pub(super) taps: usize,
+    /// Whether the weights keep their size, and are transformed whenever they are used.
+    pub(super) late: bool,
     pub(super) way: Way,
 }
 
@@ -104,14 +106,25 @@ impl ShortConv {
             padding,
             groups,
             taps,
+            late: false,
             way,
         })
+    }
+
+    /// The same with weights that keep their size and are transformed whenever they are used,
+    /// where it can: for layers with many weights and few steps.
+    pub fn late(self) -> ShortConv {
+        ShortConv {
+            late: self.groups == 1 && matches!(self.way, Way::Tiles(_)),
+            ..self
+        }
     }
 
     /// Number of values of the transformed weight.
     pub fn values(&self) -> usize {
         match &self.way {
             Way::Narrow => self.out * self.kernel * self.inputs,
+            Way::Tiles(_) if self.late => self.kernel * self.inputs * self.out,
             Way::Plain(scheme) | Way::Tiles(scheme) => {
                 scheme.points * self.groups * self.inputs * self.out
             }
@@ -127,6 +140,7 @@ impl ShortConv {
         let powers = match &self.way {
             Way::Narrow => return kernel.conv_matrix().reshape(&[self.values()]),
             Way::Plain(_) => vec![vec![1.0]],
+            Way::Tiles(_) if self.late => (0..self.taps).map(|k| unit(self.taps, k)).collect(),
             Way::Tiles(scheme) => ToomCook::new(scheme.points, self.taps).kernel,
         };
         let depth = self.groups * self.inputs;
@@ -171,6 +185,11 @@ impl ShortConv {
             .checked_sub((self.kernel - 1) * self.dilation)
             .filter(|&n| n > 0)
     }
+}
+
+/// The k-th of `n` unit vectors.
+fn unit(n: usize, k: usize) -> Vec<f64> {
+    (0..n).map(|i| f64::from(u8::from(i == k))).collect()
 }
 
 /// Points of the scheme: more points save more products and cost more additions and precision.

@@ -3,7 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::vector::{Avx2, Avx512};
 use super::{
-    pass::Pass,
+    pass::{Pass, RowsMut},
     toom_cook::ToomCook,
     vector::{Level, Plain, Vector},
 };
@@ -13,8 +13,6 @@ pub(super) const PANEL: usize = 16;
 
 /// Most pairs of opposite points.
 const MOST_PAIRS: usize = 5;
-/// Most outputs of a tile.
-const MOST_OUTPUTS: usize = 2 * MOST_PAIRS + 1;
 /// Most values that are added to a result.
 pub(super) const MOST_SUMMANDS: usize = 4;
 
@@ -69,10 +67,6 @@ impl Scheme {
             output: Vec::new(),
             kernel: vec![1.0],
         }
-    }
-
-    fn pairs(&self) -> usize {
-        self.points.saturating_sub(2) / 2
     }
 }
 
@@ -347,99 +341,150 @@ unsafe fn panel<V: Vector, const W: usize, const R: usize>(
     }
 }
 
-/// The products of one tile, point `p` at `products[p * step]`, to its steps: `place(j)` is the
-/// number and the address of step `j` of the tile, of panel `panel`.
+/// Steps of a result that are computed together: `count`, from `first` on, `apart` from each other.
+#[derive(Clone, Copy)]
+pub(super) struct Steps {
+    pub first: usize,
+    pub apart: usize,
+    pub count: usize,
+}
+
+impl Steps {
+    fn last(self) -> usize {
+        self.first + (self.count - 1) * self.apart
+    }
+}
+
+/// The products of one tile, point `p` at `products[p * step]`, to its `steps` of panel `panel` of
+/// `to`.
 ///
 /// # Safety
-/// `place` gives addresses of a panel each that nothing else touches.
+/// Nothing else touches these steps of this panel.
 pub(super) unsafe fn output(
     scheme: &Scheme,
     products: &[f32],
     step: usize,
     pass: &Pass,
     panel: usize,
-    place: impl Fn(usize) -> Option<(usize, *mut f32)>,
+    steps: Steps,
+    to: &RowsMut,
 ) {
     assert!(products.len() >= (scheme.points - 1) * step + PANEL);
+    assert!((1..=scheme.outputs).contains(&steps.count));
     let from = products.as_ptr();
     let channels = panel * PANEL..(panel + 1) * PANEL;
     let bias = pass.bias.map(|bias| bias[channels.clone()].as_ptr());
-    let mut places = [(std::ptr::null_mut(), [std::ptr::null(); MOST_SUMMANDS]); MOST_OUTPUTS];
-    let mut count = 0;
-    for slot in places.iter_mut().take(scheme.outputs) {
-        let Some((step, to)) = place(count) else {
-            break;
-        };
-        slot.0 = to;
-        for (slot, plus) in slot.1.iter_mut().zip(pass.plus) {
-            let row = plus.get(step).expect("a row for every step");
-            *slot = row[channels.clone()].as_ptr();
-        }
-        count += 1;
+    let mut plus = [(std::ptr::null(), 0); MOST_SUMMANDS];
+    for (slot, rows) in plus.iter_mut().zip(pass.plus) {
+        let row = |step| rows.get(step).expect("a row for every step");
+        let (first, last) = (&row(steps.first)[channels.clone()], row(steps.last()));
+        assert!(last.len() >= channels.end);
+        *slot = (first.as_ptr(), steps.apart * rows.line());
     }
-    let places = &places[..count];
-    let (summands, scale) = (pass.plus.len(), pass.scale);
-    dispatch!(scheme, combine(
-        scheme: &Scheme, from: *const f32, step: usize, bias: Option<*const f32>,
-        places: &[Place], summands: usize, scale: f32,
-    ));
+    to.at(steps.last(), channels.end - 1);
+    let target = (to.at(steps.first, channels.start), steps.apart * to.width());
+    let tile = Tile {
+        bias,
+        count: steps.count,
+        target,
+        plus: &plus[..pass.plus.len()],
+        scale: pass.scale,
+    };
+    // SAFETY: first and last step were checked, and with them those in between.
+    unsafe {
+        match scheme.points {
+            1 => combine::<0>(scheme, from, step, &tile),
+            8 => combine::<3>(scheme, from, step, &tile),
+            10 => combine::<4>(scheme, from, step, &tile),
+            _ => combine::<5>(scheme, from, step, &tile),
+        }
+    }
 }
 
-/// Where a step goes, and what is added to it.
-type Place = (*mut f32, [*const f32; MOST_SUMMANDS]);
+/// Where the steps of a tile go, and what is added to them: addresses of the first, and values from
+/// step to step.
+struct Tile<'p> {
+    bias: Option<*const f32>,
+    count: usize,
+    target: (*mut f32, usize),
+    plus: &'p [(*const f32, usize)],
+    scale: f32,
+}
 
 /// # Safety
-/// The processor has V's instructions; every address is one of a panel.
+/// PAIRS is that of the scheme; every address of the tile is one of a panel.
+unsafe fn combine<const PAIRS: usize>(scheme: &Scheme, from: *const f32, step: usize, tile: &Tile) {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn avx512<const PAIRS: usize>(
+        scheme: &Scheme,
+        from: *const f32,
+        step: usize,
+        tile: &Tile,
+    ) {
+        // SAFETY: this function has the instructions of the type; the rest by the caller.
+        unsafe { combine_at::<Avx512, 1, PAIRS>(scheme, from, step, tile) }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn avx2<const PAIRS: usize>(
+        scheme: &Scheme,
+        from: *const f32,
+        step: usize,
+        tile: &Tile,
+    ) {
+        // SAFETY: as above.
+        unsafe { combine_at::<Avx2, 2, PAIRS>(scheme, from, step, tile) }
+    }
+    // SAFETY: by the caller's promise; the level was found on this processor.
+    unsafe {
+        match scheme.level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => avx512::<PAIRS>(scheme, from, step, tile),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => avx2::<PAIRS>(scheme, from, step, tile),
+            Level::Plain => combine_at::<Plain, 4, PAIRS>(scheme, from, step, tile),
+        }
+    }
+}
+
+/// # Safety
+/// The processor has V's instructions, W vectors make a panel; as [`combine`].
 #[inline(always)]
-unsafe fn combine<
-    V: Vector,
-    const W: usize,
-    const MANY: usize,
-    const SOME: usize,
-    const FEW: usize,
->(
+unsafe fn combine_at<V: Vector, const W: usize, const PAIRS: usize>(
     scheme: &Scheme,
     from: *const f32,
     step: usize,
-    bias: Option<*const f32>,
-    places: &[Place],
-    summands: usize,
-    scale: f32,
+    tile: &Tile,
 ) {
-    let pairs = scheme.pairs();
     // SAFETY: by the caller's promise.
     unsafe {
-        let scale = V::splat(scale);
+        let scale = V::splat(tile.scale);
         for w in 0..W {
             let c = w * V::LANES;
             let at = |p: usize| V::load(from.add(p * step + c));
-            let bias = bias.map_or(V::splat(0.0), |b| V::load(b.add(c)));
+            let bias = tile.bias.map_or(V::splat(0.0), |b| V::load(b.add(c)));
             // Sums serve even powers, differences odd ones.
-            let mut sides = [[V::splat(0.0); MOST_PAIRS]; 2];
-            let [sums, differences] = &mut sides;
-            let both = sums.iter_mut().zip(differences).take(pairs);
-            for (pair, (sum, difference)) in both.enumerate() {
-                let (a, b) = (at(1 + 2 * pair), at(2 + 2 * pair));
-                *sum = a.add(b);
-                *difference = a.sub(b);
-            }
-            let (zero, infinity) = (at(0), at(scheme.points - 1));
-            for (j, (to, plus)) in places.iter().enumerate() {
+            let pairs: [(V, V); PAIRS] =
+                std::array::from_fn(|pair| (at(1 + 2 * pair), at(2 + 2 * pair)));
+            let (sums, differences) = (pairs.map(|(a, b)| a.add(b)), pairs.map(|(a, b)| a.sub(b)));
+            for j in 0..tile.count {
                 let mut y = bias;
                 if j == 0 {
-                    y = y.add(zero);
+                    y = y.add(at(0));
                 }
-                if j + 1 == scheme.outputs && scheme.points > 1 {
-                    y = y.add(infinity);
+                if j + 1 == scheme.outputs && PAIRS > 0 {
+                    y = y.add(at(scheme.points - 1));
                 }
-                let powers = scheme.output.as_ptr().add(j * pairs);
-                for (pair, side) in sides[j % 2].iter().take(pairs).enumerate() {
+                let powers = scheme.output.as_ptr().add(j * PAIRS);
+                let side = if j % 2 == 0 { &sums } else { &differences };
+                for (pair, side) in side.iter().enumerate() {
                     y = side.fma(V::splat(*powers.add(pair)), y);
                 }
-                for &plus in &plus[..summands] {
-                    y = y.add(V::load(plus.add(c)));
+                for &(plus, apart) in tile.plus {
+                    y = y.add(V::load(plus.add(j * apart + c)));
                 }
-                y.mul(scale).store(to.add(c));
+                y.mul(scale).store(tile.target.0.add(j * tile.target.1 + c));
             }
         }
     }

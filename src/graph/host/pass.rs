@@ -4,7 +4,7 @@ use std::{cell::RefCell, marker::PhantomData, ops::Range};
 
 use super::{
     Operand, Output, kernels,
-    kernels::{PANEL, Scheme},
+    kernels::{PANEL, Scheme, Steps},
     short_conv::{ShortConv, Way},
 };
 
@@ -30,6 +30,11 @@ impl<'a> Rows<'a> {
             width: x.ne[0],
             memory: PhantomData,
         }
+    }
+
+    /// Values from row to row.
+    pub fn line(&self) -> usize {
+        self.line
     }
 
     /// The row of a step, if there is one.
@@ -71,6 +76,11 @@ impl RowsMut {
             steps,
             width,
         }
+    }
+
+    /// Values in a row.
+    pub fn width(&self) -> usize {
+        self.width
     }
 
     /// The same rows, to be read.
@@ -193,11 +203,14 @@ impl Pass<'_> {
                 let weight = &self.weight[panel * depth * PANEL..(panel + 1) * depth * PANEL];
                 kernels::products(scheme, values, line, rows, weight, products);
                 for (t, products) in steps.clone().zip(products.chunks_exact(PANEL)) {
+                    let steps = Steps {
+                        first: t,
+                        apart: 1,
+                        count: 1,
+                    };
                     // SAFETY: by the caller's promise.
                     unsafe {
-                        kernels::output(scheme, products, PANEL, self, panel, |_| {
-                            Some((t, to.at(t, panel * PANEL)))
-                        });
+                        kernels::output(scheme, products, PANEL, self, panel, steps, to);
                     }
                 }
             }
@@ -243,14 +256,17 @@ impl Pass<'_> {
                 }
                 kernels::products(scheme, values, line, rows, weight, products);
                 for (i, tile) in range.clone().enumerate() {
-                    let base = tiles.base(tile);
+                    let first = tiles.base(tile);
+                    let left = (tiles.steps.end - first).div_ceil(plan.dilation);
+                    let steps = Steps {
+                        first,
+                        apart: plan.dilation,
+                        count: left.min(scheme.outputs),
+                    };
                     let products = &products[i * PANEL..];
                     // SAFETY: by the caller's promise.
                     unsafe {
-                        kernels::output(scheme, products, rows * PANEL, self, panel, |j| {
-                            let step = base + j * plan.dilation;
-                            (step < tiles.steps.end).then(|| (step, to.at(step, panel * PANEL)))
-                        });
+                        kernels::output(scheme, products, rows * PANEL, self, panel, steps, to);
                     }
                 }
             }

@@ -83,6 +83,31 @@ pub fn add(values: &mut [f32], bias: &[f32]) {
     }
 }
 
+/// Adds the product of a matrix `[to, x]` and the vector `x` to `to`.
+///
+/// # Panics
+/// If the sizes do not agree.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
+pub fn add_products(matrix: &[f32], x: &[f32], to: &mut [f32]) {
+    assert_eq!(matrix.len(), x.len() * to.len());
+    let (columns, x_rest) = x.as_chunks::<16>();
+    // Four rows at a time: each value of x is read once for all, and no sum waits for itself.
+    for (to, rows) in to.chunks_mut(4).zip(matrix.chunks((4 * x.len()).max(1))) {
+        let mut lanes = [[0.0f32; 16]; 4];
+        for (lanes, row) in lanes.iter_mut().zip(rows.chunks_exact(x.len())) {
+            for (row, x) in row.as_chunks::<16>().0.iter().zip(columns) {
+                for i in 0..16 {
+                    lanes[i] += row[i] * x[i];
+                }
+            }
+        }
+        for ((to, lanes), row) in to.iter_mut().zip(lanes).zip(rows.chunks_exact(x.len())) {
+            let rest = row[columns.len() * 16..].iter().zip(x_rest);
+            *to += lanes.iter().sum::<f32>() + rest.map(|(w, x)| w * x).sum::<f32>();
+        }
+    }
+}
+
 /// The largest value; minus infinity if there is none.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
 pub fn max(values: &[f32]) -> f32 {
@@ -293,6 +318,44 @@ mod tests {
         let mut broken = [1.0, f32::NAN, 2.0];
         softmax(&mut broken);
         assert!(broken.iter().all(|x| x.is_nan()));
+    }
+
+    #[test]
+    fn products_of_any_size_are_added() {
+        for (rows, n) in [(1, 1), (4, 16), (7, 19), (512, 128), (3, 0)] {
+            let wave = |count: usize, f: f32| -> Vec<f32> {
+                (0..count).map(|i| (i as f32 * f).sin()).collect()
+            };
+            let (matrix, x) = (wave(rows * n, 0.7), wave(n, 0.3));
+            let mut to = wave(rows, 0.1);
+            let wanted: Vec<f64> = (0..rows)
+                .map(|r| {
+                    let row = matrix[r * n..(r + 1) * n].iter().zip(&x);
+                    f64::from(to[r]) + row.map(|(w, x)| f64::from(*w) * f64::from(*x)).sum::<f64>()
+                })
+                .collect();
+            add_products(&matrix, &x, &mut to);
+            for (found, wanted) in to.iter().zip(wanted) {
+                assert!((f64::from(*found) - wanted).abs() < 1e-5, "{rows} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_lstm_step_is_its_definition() {
+        let gates = [0.5f32, -20.0, -1.0, 3.0, 2.0, 0.25, 0.1, 15.0];
+        let (mut cells, mut out) = ([0.7f32, -0.4], [0.0f32; 2]);
+        lstm_cell(&gates, &mut cells, &mut out);
+        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        let g = gates.map(f64::from);
+        for (j, before) in [f64::from(0.7f32), f64::from(-0.4f32)]
+            .into_iter()
+            .enumerate()
+        {
+            let cell = sigmoid(g[2 + j]) * before + sigmoid(g[j]) * g[4 + j].tanh();
+            assert!((f64::from(cells[j]) - cell).abs() < 1e-6);
+            assert!((f64::from(out[j]) - sigmoid(g[6 + j]) * cell.tanh()).abs() < 1e-6);
+        }
     }
 
     #[test]

@@ -4,6 +4,9 @@ use ggml_sys as sys;
 
 use super::{DType, DeviceTensor, Tensor, guard, host::Product, shape::Shape};
 
+/// Steps below which the inputs of a batch are not worth a product each.
+const SHORT: usize = 64;
+
 /// Geometry of a convolution along time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conv1d {
@@ -69,8 +72,16 @@ impl<'g> Tensor<'g> {
         // rows that begin before the last one ends.
         let views = self.scope.device().is_cpu()
             && (weight.dtype() != DType::F32 || Product::serves(columns, weight));
-        let columns = if views { columns } else { columns.contiguous() };
-        let mut y = columns.matmul_t(weight);
+        let mut y = match columns.dims() {
+            // Many short inputs make one product of many rows.
+            [batch, steps, width] if batch > 1 && steps < SHORT => columns
+                .contiguous()
+                .reshape(&[batch * steps, width])
+                .matmul_t(weight)
+                .reshape(&[batch, steps, weight.dim(0)]),
+            _ if views => columns.matmul_t(weight),
+            _ => columns.contiguous().matmul_t(weight),
+        };
         // ggml cannot move a view with overlapping rows from one backend to another.
         if ![x, columns, y].iter().all(|t| self.scope.runs(*t)) {
             y = x.gather(shape).matmul_t(weight);

@@ -78,6 +78,7 @@ fn geometries() {
         (2, 8, 3, 4, conv(1, 3, 1, (2, 0))),
         (1, 6, 1, 1, conv(7, 1, 1, (3, 3))),
         (1, 41, 33, 65, conv(7, 1, 3, (9, 9))),
+        (9, 4, 13, 24, conv(3, 2, 1, (1, 1))),
     ];
     let mut random = Random::new(40);
     for (batch, time, channels, out, conv) in shapes {

@@ -18,6 +18,7 @@ mod suggest;
 mod task;
 mod threads;
 mod transcript;
+mod vad;
 
 pub use check::Stage;
 pub use device::DeviceReport;
@@ -37,7 +38,11 @@ pub use speech::{
 pub use suggest::{hint, nearest};
 pub use task::{
     Align, Convert, DetectSpeech, Diarize, Generate, Separate, Synthesize, Task, Transcribe,
-    transcribe,
+    detect_speech, transcribe,
 };
 pub use threads::physical_cores;
 pub use transcript::{Segment, Transcript, Word};
+pub use vad::{
+    ActivityFormat, ChunkRules, FrameDetector, Heard, SampleSpan, Segmenter, SpeechDetector,
+    SpeechOnly, SpeechRules, TimeMap, VoiceActivity, chunks, transcribe_speech,
+};

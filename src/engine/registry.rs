@@ -174,6 +174,16 @@ impl Session {
         }
     }
 
+    /// The detector in this session, or an error of class `Unsupported`.
+    pub fn into_detect_speech(self) -> Result<Box<dyn DetectSpeech>> {
+        match self {
+            Session::DetectSpeech(session) => Ok(session),
+            other => Err(Error::unsupported(format!(
+                "{other:?} does not find speech"
+            ))),
+        }
+    }
+
     /// The speaker in this session, or an error of class `Unsupported`.
     pub fn into_synthesize(self) -> Result<Box<dyn Synthesize>> {
         match self {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::options::Options;
+use super::{options::Options, vad::SpeechRules};
 use crate::audio::Audio;
 
 /// A request for [`Transcribe`](super::Transcribe).
@@ -90,6 +90,10 @@ impl Default for SynthesizeRequest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DetectSpeechRequest {
+    /// When a probability becomes speech.
+    pub rules: SpeechRules,
+    /// Give back the probability of every frame.
+    pub probabilities: bool,
     /// The family's declared request options.
     pub options: Options,
 }

@@ -112,6 +112,23 @@ impl RunContext {
         }
     }
 
+    /// A context that stops with this one, and whose events come here as `change` makes them; those
+    /// that it drops do not come.
+    pub fn mapped(&self, change: impl Fn(Event) -> Option<Event> + Send + Sync + 'static) -> Self {
+        let through = |outer: &Arc<dyn EventSink>| -> Arc<dyn EventSink> {
+            let outer = outer.clone();
+            Arc::new(move |event: Event| {
+                if let Some(event) = change(event) {
+                    outer.event(event);
+                }
+            })
+        };
+        RunContext {
+            cancel: self.cancel.clone(),
+            sink: self.sink.as_ref().map(through),
+        }
+    }
+
     /// An error of class `Cancelled` once the run was asked to stop; call it in every loop.
     pub fn check(&self) -> Result<()> {
         if self.cancel.is_cancelled() {

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use super::{
     error::{Error, Result},
     request::*,
-    run::RunContext,
+    run::{RunContext, Unit},
     speech::Speech,
     suggest::hint,
     transcript::Transcript,
+    vad::{Heard, VoiceActivity},
 };
-use crate::audio::{Audio, AudioSource};
+use crate::audio::{Audio, AudioSource, downmix};
 
 /// What a model can be asked to do, under the names that commands and configs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -138,15 +139,66 @@ pub trait Synthesize: Send {
     fn synthesize(&mut self, request: &SynthesizeRequest, context: &RunContext) -> Result<Speech>;
 }
 
-/// Finds speech.
+/// Finds speech in a stream of sound.
 pub trait DetectSpeech: Send {
-    /// Reads `audio` to its end and gives back its stretches of speech, in order.
-    fn detect_speech(
-        &mut self,
-        request: &DetectSpeechRequest,
-        audio: &mut dyn AudioSource,
-        context: &RunContext,
-    ) -> Result<Vec<Span>>;
+    /// Begins to listen to a stream of one channel at `rate`, from its first sample; a stream
+    /// before it is forgotten. Returns the seconds that a probability stands for.
+    fn begin(&mut self, request: &DetectSpeechRequest, rate: u32) -> Result<f64>;
+
+    /// Takes the next samples, as many as there are.
+    fn push(&mut self, samples: &[f32]) -> Result<Heard>;
+
+    /// Ends the stream.
+    fn finish(&mut self) -> Result<Heard>;
+}
+
+/// Seconds of sound that are looked at together: whole frames of most networks.
+const DETECT_BLOCK_S: f64 = 8.192;
+
+/// Reads `audio` to its end, at any rate and channel count, and gives back where `session` finds
+/// speech in it.
+pub fn detect_speech(
+    session: &mut dyn DetectSpeech,
+    request: &DetectSpeechRequest,
+    audio: &mut dyn AudioSource,
+    context: &RunContext,
+) -> Result<VoiceActivity> {
+    let (rate, total) = (f64::from(audio.rate()), audio.duration_hint());
+    let mut activity = VoiceActivity {
+        frame: session.begin(request, audio.rate())?,
+        ..VoiceActivity::default()
+    };
+    let block = (rate * DETECT_BLOCK_S) as usize;
+    let (mut samples, mut mono, mut frames) = (Vec::new(), Vec::new(), 0);
+    loop {
+        context.check()?;
+        samples.clear();
+        let read = context.timed("read", || audio.read(&mut samples, block))?;
+        mono.clear();
+        downmix(&samples, audio.channels(), &mut mono);
+        frames += read;
+        let detect = || match read {
+            0 => session.finish(),
+            _ => session.push(&mono),
+        };
+        let heard = context.timed("detect speech", detect)?;
+        activity.segments.extend(heard.segments);
+        if request.probabilities {
+            activity.probabilities.extend(heard.probabilities);
+        }
+        activity.duration = frames as f64 / rate;
+        let total = if read == 0 {
+            Some(activity.duration)
+        } else {
+            total
+        };
+        context.progress("detect speech", activity.duration, total, Unit::Seconds);
+        if read == 0 {
+            break;
+        }
+    }
+    activity.warnings = audio.warnings();
+    Ok(activity)
 }
 
 /// Splits a mix into stems.

@@ -23,7 +23,7 @@ struct Piece {
 }
 
 /// Seconds in whole milliseconds; 0 for what is no time.
-pub(super) fn milliseconds(seconds: f64) -> u64 {
+pub(in crate::engine) fn milliseconds(seconds: f64) -> u64 {
     // A conversion of a float saturates, and makes 0 of NaN.
     (seconds * 1000.0).round() as u64
 }

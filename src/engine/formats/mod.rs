@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::str::FromStr;
 
 use super::Transcript;
+pub(in crate::engine) use cues::milliseconds;
 use cues::{Cue, cues};
 
 /// A written form of a transcript.
@@ -112,7 +113,7 @@ impl FromStr for TranscriptFormat {
 }
 
 /// Hours, minutes, seconds and milliseconds, with the mark between the last two.
-fn clock(ms: u64, mark: char) -> String {
+pub(in crate::engine) fn clock(ms: u64, mark: char) -> String {
     let (seconds, ms) = (ms / 1000, ms % 1000);
     let (minutes, seconds) = (seconds / 60, seconds % 60);
     let (hours, minutes) = (minutes / 60, minutes % 60);

@@ -9,5 +9,6 @@ pub fn registry() -> Registry {
         Box::new(audiocpp_whisper::Whisper),
         Box::new(audiocpp_piper::Piper),
         Box::new(audiocpp_kokoro::Kokoro),
+        Box::new(audiocpp_silero_vad::SileroVad),
     ])
 }

@@ -21,7 +21,13 @@ pub struct Options {
 }
 
 /// Models of the catalogue that some test needs.
-const TEST_MODELS: &[&str] = &["whisper-tiny.en", "whisper-base", "piper-joe", "kokoro"];
+const TEST_MODELS: &[&str] = &[
+    "whisper-tiny.en",
+    "whisper-base",
+    "piper-joe",
+    "kokoro",
+    "silero-vad",
+];
 
 struct Step {
     name: &'static str,

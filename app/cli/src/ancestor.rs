@@ -24,7 +24,7 @@ const FOLDERS: Why = Instead("name several inputs, folders or patterns, and a fo
 const LOGS: Why = Instead("use --verbose, and 2>FILE to keep what it says");
 
 /// Flag, and why it is not taken.
-const FLAGS: [(&str, Why); 70] = [
+const FLAGS: [(&str, Why); 67] = [
     ("text", SPEECH),
     ("max-text-length", SPEECH),
     ("voice-id", SPEECH),
@@ -69,9 +69,6 @@ const FLAGS: [(&str, Why); 70] = [
     ("max-steps", SOUND),
     ("turns-out", Tasks(&[Task::Diar])),
     ("vad-chunks-out", VAD),
-    ("vad-chunk-max-seconds", VAD),
-    ("vad-chunk-merge-gap-seconds", VAD),
-    ("vad-chunk-padding-seconds", VAD),
     ("registry-config", BY_CONTENT),
     ("model-spec-override", BY_CONTENT),
     ("config", BY_CONTENT),

@@ -8,7 +8,10 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
-use crate::say::args::{Say, Voices};
+use crate::{
+    say::args::{Say, Voices},
+    vad::args::{SpeechOnlyArgs, Vad},
+};
 
 /// Run open speech and audio models on CPU, NVIDIA, AMD, Vulkan and Metal.
 #[derive(Debug, Parser)]
@@ -33,7 +36,8 @@ pub struct Cli {
     /// Say more on stderr (-vv: even more); RUST_LOG has the last word
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// The flag form, as in audio.cpp: --task asr --model M --audio FILE ..., or --task tts --text ...
+    /// The flag form, as in audio.cpp: --task asr --model M --audio FILE ..., --task vad --audio FILE
+    /// ..., or --task tts --text ...
     #[command(flatten)]
     pub flags: FlagForm,
     /// The friendly form
@@ -46,6 +50,8 @@ pub struct Cli {
 pub enum Command {
     /// Turn speech into text
     Transcribe(Box<Transcribe>),
+    /// Find out where there is speech
+    Vad(Box<Vad>),
     /// Turn text into speech
     Say(Box<Say>),
     /// List the voices of a model, with samples if wanted
@@ -125,7 +131,7 @@ pub struct DeviceArgs {
 /// `--task ... --audio ...`: one flag for everything.
 #[derive(Debug, Args)]
 pub struct FlagForm {
-    /// What to do: asr, or tts (see `say` for its flags)
+    /// What to do: asr, vad (see `vad` for its flags) or tts (see `say`)
     #[arg(long)]
     pub task: Option<String>,
     /// Recording to read; may be repeated
@@ -180,7 +186,7 @@ pub struct Bench {
     /// Recordings: files, folders or patterns; a run takes all of them in turn
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<String>,
-    /// What to do: asr
+    /// What to do: asr or vad
     #[arg(long, default_value = "asr")]
     pub task: String,
     /// The model
@@ -300,6 +306,9 @@ pub struct TranscribeArgs {
     /// Seed of the sampler
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Leaving out what is no speech
+    #[command(flatten)]
+    pub speech: SpeechOnlyArgs,
     /// Another option of the family; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub request_option: Vec<String>,

@@ -12,6 +12,7 @@ fn uses_device(cli: &Cli) -> Option<bool> {
         Some(Command::Transcribe(args)) => &args.model.device,
         Some(Command::Check(args)) => &args.model.device,
         Some(Command::Bench(args)) => &args.model.device,
+        Some(Command::Vad(args)) => &args.model.device,
         Some(Command::Say(args)) => &args.model.device,
         Some(Command::Voices(args)) => &args.model.device,
         Some(Command::FastPaths { device, .. }) => device,

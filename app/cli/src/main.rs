@@ -21,6 +21,7 @@ mod progress;
 mod say;
 mod targets;
 mod transcribe;
+mod vad;
 
 use std::{ffi::OsString, io::IsTerminal, process::ExitCode, time::Duration};
 
@@ -36,6 +37,7 @@ use crate::{
     failure::{Failure, Outcome},
     say::args::SpeechFlags,
     transcribe::Job,
+    vad::args::VadFlags,
 };
 
 fn main() -> ExitCode {
@@ -46,8 +48,11 @@ fn main() -> ExitCode {
     if parse_only {
         words.remove(1);
     }
-    if speaks(&words) {
+    if asks_for(&words, &["tts", "clon", "vdes"]) {
         return flag_speech(words, parse_only, &registry);
+    }
+    if asks_for(&words, &["vad"]) {
+        return flag_vad(words, parse_only, &registry);
     }
     let cli = match Cli::try_parse_from(words) {
         Ok(_) if parse_only => return ExitCode::SUCCESS,
@@ -62,9 +67,8 @@ fn main() -> ExitCode {
     end(outcome)
 }
 
-/// Whether the words are audio.cpp's flags for speech synthesis.
-fn speaks(words: &[OsString]) -> bool {
-    let tasks = ["tts", "clon", "vdes"];
+/// Whether the words are audio.cpp's flags for one of `tasks`.
+fn asks_for(words: &[OsString], tasks: &[&str]) -> bool {
     let named = words
         .windows(2)
         .any(|pair| pair[0] == "--task" && tasks.iter().any(|task| pair[1] == *task));
@@ -92,6 +96,21 @@ fn flag_speech(words: Vec<OsString>, parse_only: bool, registry: &Registry) -> E
         registry.require_task(task).map_err(Failure::setup)?;
         say::run(&flags.into_say(), registry, &cancel)
     });
+    end(outcome)
+}
+
+/// Runs `--task vad ...`.
+fn flag_vad(words: Vec<OsString>, parse_only: bool, registry: &Registry) -> ExitCode {
+    let flags = match VadFlags::try_parse_from(words) {
+        Ok(_) if parse_only => return ExitCode::SUCCESS,
+        Ok(flags) => flags,
+        Err(error) => return refuse(&error, registry),
+    };
+    log_to_stderr(flags.verbose);
+    if let Some(code) = launch::again_for(&flags.model.device) {
+        return code;
+    }
+    let outcome = stop_on_interrupt().and_then(|cancel| vad::run(&flags.into(), registry, &cancel));
     end(outcome)
 }
 
@@ -125,6 +144,7 @@ fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
             };
             transcribe::run(&job, registry, cancel)
         }
+        Some(Command::Vad(args)) => vad::run(&(*args).into(), registry, cancel),
         Some(Command::Say(args)) => say::run(&args, registry, cancel),
         Some(Command::Voices(args)) => say::voices::run(&args, registry, cancel),
         Some(Command::Models(command)) => models::run(&command, cancel),

@@ -25,6 +25,16 @@ pub enum Target {
     None,
 }
 
+impl Target {
+    /// The file, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Target::File(path) => Some(path),
+            _ => None,
+        }
+    }
+}
+
 /// Decides form and place of every result before anything is run, and refuses places that are
 /// taken: inputs, results of other inputs, missing folders.
 pub fn plan(
@@ -54,7 +64,12 @@ pub fn plan(
     });
     let format = named.unwrap_or_default();
     let targets = match out {
-        Some(out) => in_files(inputs, format, out, folder.is_some() || count > 1)?,
+        Some(out) => in_files(
+            inputs,
+            format.extension(),
+            out,
+            folder.is_some() || count > 1,
+        )?,
         None if count > 1 && format != TranscriptFormat::Text => {
             return Err(Failure::usage(format!(
                 "{count} results in this form do not fit on standard output: name a folder with --out"
@@ -65,21 +80,13 @@ pub fn plan(
         }
         None => vec![Target::Stdout; count],
     };
-    let files = targets.iter().filter_map(|target| match target {
-        Target::File(path) => Some(path.as_path()),
-        _ => None,
-    });
+    let files = targets.iter().filter_map(Target::file);
     refuse_taken(inputs, files.chain(extra))?;
     Ok((format, targets))
 }
 
 /// One file for every input: `out` itself, or a name in the folder `out`.
-fn in_files(
-    inputs: &[Input],
-    format: TranscriptFormat,
-    out: &Path,
-    many: bool,
-) -> Outcome<Vec<Target>> {
+pub fn in_files(inputs: &[Input], extension: &str, out: &Path, many: bool) -> Outcome<Vec<Target>> {
     if !many && !out.is_dir() && !ends_open(Some(out)) {
         return Ok(vec![Target::File(out.to_owned())]);
     }
@@ -97,7 +104,7 @@ fn in_files(
         let stem = input.stem();
         let alike = stems.get(&stem).is_some_and(|count| *count > 1);
         let base = if alike { input.file_name() } else { stem };
-        Target::File(out.join(format!("{base}.{}", format.extension())))
+        Target::File(out.join(format!("{base}.{extension}")))
     };
     Ok(inputs.iter().map(name).collect())
 }
@@ -108,7 +115,7 @@ pub fn ends_open(out: Option<&Path>) -> bool {
 }
 
 /// An error if a result would overwrite an input or another result, or has no folder to be in.
-fn refuse_taken<'a>(inputs: &[Input], files: impl Iterator<Item = &'a Path>) -> Outcome {
+pub fn refuse_taken<'a>(inputs: &[Input], files: impl Iterator<Item = &'a Path>) -> Outcome {
     let real = |path: &Path| fs::canonicalize(path).ok();
     let read: Vec<PathBuf> = inputs
         .iter()
@@ -161,9 +168,7 @@ pub fn make_folder(target: &Target) -> Result<(), Error> {
 }
 
 fn folder_of(target: &Target) -> Option<&Path> {
-    let Target::File(path) = target else {
-        return None;
-    };
+    let path = target.file()?;
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
 }

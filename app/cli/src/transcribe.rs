@@ -2,22 +2,23 @@
 
 use std::{
     io::IsTerminal,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use audiocpp::{
     audio::Reader,
     engine::{
-        CancelToken, Error, ErrorClass, FormatOptions, Model, Options, Registry, RunContext, Scope,
-        Task, Transcribe, TranscribeRequest, Transcript, TranscriptFormat, transcribe,
+        CancelToken, DetectSpeech, Error, ErrorClass, FormatOptions, Model, Options, Registry,
+        RunContext, Scope, SpeechOnly, Task, Transcribe, TranscribeRequest, Transcript,
+        TranscriptFormat, transcribe, transcribe_speech,
     },
 };
 
 use serde::Serialize;
 
 use crate::{
-    args::{ModelArgs, TranscribeArgs},
+    args::{DeviceArgs, ModelArgs, TranscribeArgs},
     failure::{Failure, Outcome},
     formats,
     inputs::{Input, Place, expand},
@@ -25,6 +26,7 @@ use crate::{
     output,
     progress::Progress,
     targets::{Target, ends_open, make_folder, plan, require_folder},
+    vad,
 };
 
 /// What one command asks for.
@@ -41,35 +43,34 @@ pub struct Job {
 
 /// How long things took, for `--timing-json`.
 #[derive(Debug, Default, Serialize)]
-struct Timing {
+pub struct Timing {
     /// Loading the model, without fetching it.
-    load_seconds: f64,
-    inputs: Vec<Done>,
+    pub load_seconds: f64,
+    /// The inputs that are done.
+    pub inputs: Vec<Done>,
 }
 
 /// What a finished input was like.
 #[derive(Debug, Serialize)]
-struct Done {
-    input: String,
+pub struct Done {
+    /// Its name.
+    pub input: String,
     /// Length of the recording.
-    audio_seconds: f64,
-    /// Decoding and recognition together.
-    seconds: f64,
+    pub audio_seconds: f64,
+    /// Decoding and the task together.
+    pub seconds: f64,
 }
 
 /// Runs the job; every input is tried, whatever happens to the others.
 pub fn run(job: &Job, registry: &Registry, cancel: &CancelToken) -> Outcome {
     let choice = Choice::new(&job.model, Task::Asr, registry)?;
+    let speech = job.request.speech.speech_only()?;
+    let speech = speech
+        .map(|only| Ok((only, detector(job, registry)?)))
+        .transpose()?;
     let request = request(&job.request, &choice)?;
     let inputs = expand(&job.inputs);
-    if inputs
-        .iter()
-        .filter(|input| input.place == Place::Stdin)
-        .count()
-        > 1
-    {
-        return Err(Failure::usage("standard input (-) can be read only once"));
-    }
+    at_most_one_stdin(&inputs)?;
     let (format, targets) = plan(&inputs, &job.request, job.folder.as_deref())?;
     let batch = job.folder.is_some() || inputs.len() > 1;
     if !batch && !ends_open(job.request.out.as_deref()) {
@@ -81,6 +82,7 @@ pub fn run(job: &Job, registry: &Registry, cancel: &CancelToken) -> Outcome {
         context: progress.context(cancel),
         progress: &progress,
         choice: &choice,
+        speech: speech.as_ref(),
         request: &request,
         args: &job.request,
         format,
@@ -103,22 +105,42 @@ pub fn run(job: &Job, registry: &Registry, cancel: &CancelToken) -> Outcome {
     }
     progress.clear();
     timing.load_seconds = runner.loaded.map_or(0.0, |loaded| loaded.seconds);
-    let failed = inputs.len() - timing.inputs.len();
-    if inputs.len() > 1 {
-        progress.line(&timing.summary(failed, started.elapsed()));
-    }
-    if let Some(path) = &job.request.timing_json {
-        output::write_all(&[(path, format!("{:#}\n", serde_json::json!(timing)))])
-            .map_err(Failure::run)?;
-    }
-    if failed > 0 {
-        Err(Failure::reported())
-    } else {
-        Ok(())
+    let file = job.request.timing_json.as_deref();
+    timing.report(&inputs, file, &progress, started)
+}
+
+/// Standard input has one end.
+pub fn at_most_one_stdin(inputs: &[Input]) -> Outcome {
+    let stdin = inputs.iter().filter(|input| input.place == Place::Stdin);
+    match stdin.count() {
+        0 | 1 => Ok(()),
+        _ => Err(Failure::usage("standard input (-) can be read only once")),
     }
 }
 
 impl Timing {
+    /// Says how a job with many inputs went, writes `file`, and fails if an input failed.
+    pub fn report(
+        &self,
+        inputs: &[Input],
+        file: Option<&Path>,
+        progress: &Progress,
+        started: Instant,
+    ) -> Outcome {
+        let failed = inputs.len() - self.inputs.len();
+        if inputs.len() > 1 {
+            progress.line(&self.summary(failed, started.elapsed()));
+        }
+        if let Some(path) = file {
+            let json = format!("{:#}\n", serde_json::json!(self));
+            output::write_all(&[(path, json)]).map_err(Failure::run)?;
+        }
+        match failed {
+            0 => Ok(()),
+            _ => Err(Failure::reported()),
+        }
+    }
+
     fn summary(&self, failed: usize, took: Duration) -> String {
         let done = self.inputs.len();
         let audio: f64 = self.inputs.iter().map(|input| input.audio_seconds).sum();
@@ -128,7 +150,8 @@ impl Timing {
 }
 
 impl Done {
-    fn log(&self) {
+    /// Tells the speed to those who want to know.
+    pub fn log(&self) {
         let Done {
             input,
             audio_seconds,
@@ -139,6 +162,21 @@ impl Done {
             "{input}: {audio_seconds:.2} s of sound in {seconds:.2} s, {speed:.1} times real time"
         );
     }
+}
+
+/// The model that finds speech for `--vad`. It is too small to gain by a GPU.
+fn detector<'r>(job: &Job, registry: &'r Registry) -> Outcome<Choice<'r>> {
+    let args = ModelArgs {
+        model: job.request.speech.vad_model.clone(),
+        device: DeviceArgs {
+            device: Some("cpu".into()),
+            ..DeviceArgs::default()
+        },
+        threads: job.model.threads,
+        offline: job.model.offline,
+        ..ModelArgs::default()
+    };
+    Choice::new(&args, Task::Vad, registry)
 }
 
 /// The request that the flags make, checked against what the family declares.
@@ -172,7 +210,8 @@ fn request(args: &TranscribeArgs, choice: &Choice) -> Outcome<TranscribeRequest>
 /// A model with its open session; the session goes first when both are dropped.
 struct Loaded {
     session: Box<dyn Transcribe>,
-    _model: Box<dyn Model>,
+    detector: Option<Box<dyn DetectSpeech>>,
+    _models: Vec<Box<dyn Model>>,
     /// How long it took to load.
     seconds: f64,
 }
@@ -182,6 +221,7 @@ struct Runner<'a> {
     context: RunContext,
     progress: &'a Progress,
     choice: &'a Choice<'a>,
+    speech: Option<&'a (SpeechOnly, Choice<'a>)>,
     request: &'a TranscribeRequest,
     args: &'a TranscribeArgs,
     format: TranscriptFormat,
@@ -198,16 +238,26 @@ impl Runner<'_> {
             Ok(reader) => reader,
             Err(error) => return Ok(Err(error)),
         };
-        let session = match &mut self.loaded {
-            Some(loaded) => &mut loaded.session,
+        let loaded = match &mut self.loaded {
+            Some(loaded) => loaded,
             none => {
-                &mut none
-                    .insert(load(self.choice, self.progress, &self.context)?)
-                    .session
+                let detector = self.speech.map(|(_, choice)| choice);
+                none.insert(load(self.choice, detector, self.progress, &self.context)?)
             }
         };
+        let (session, context) = (&mut *loaded.session, &self.context);
         let started = Instant::now();
-        let result = transcribe(&mut **session, self.request, &mut reader, &self.context);
+        let result = match (self.speech, &mut loaded.detector) {
+            (Some((only, _)), Some(detector)) => transcribe_speech(
+                session,
+                &mut **detector,
+                self.request,
+                only,
+                &mut reader,
+                context,
+            ),
+            _ => transcribe(session, self.request, &mut reader, context),
+        };
         let seconds = started.elapsed().as_secs_f64();
         self.progress.clear();
         let transcript = match result {
@@ -278,15 +328,25 @@ impl Runner<'_> {
 }
 
 /// Errors that are about the model, the request or the machine, not about one input.
-fn ends_the_job(class: ErrorClass) -> bool {
+pub fn ends_the_job(class: ErrorClass) -> bool {
     matches!(
         class,
         ErrorClass::Cancelled | ErrorClass::Unsupported | ErrorClass::Model
     )
 }
 
-fn load(choice: &Choice, progress: &Progress, context: &RunContext) -> Outcome<Loaded> {
+fn load(
+    choice: &Choice,
+    detector: Option<&Choice>,
+    progress: &Progress,
+    context: &RunContext,
+) -> Outcome<Loaded> {
     let path = choice.fetch(progress, context)?;
+    let detector = detector.map(|choice| vad::load(choice, progress, context));
+    let (detector, mut models, detector_seconds) = match detector.transpose()? {
+        Some((detector, model, seconds)) => (Some(detector), vec![model], seconds),
+        None => (None, Vec::new(), 0.0),
+    };
     let started = Instant::now();
     let model = choice.load(&path, context)?;
     let session = model
@@ -294,15 +354,17 @@ fn load(choice: &Choice, progress: &Progress, context: &RunContext) -> Outcome<L
         .map_err(Failure::run)?;
     let session = session.into_transcribe().map_err(Failure::run)?;
     progress.clear();
+    models.push(model);
     Ok(Loaded {
         session,
-        _model: model,
-        seconds: started.elapsed().as_secs_f64(),
+        detector,
+        _models: models,
+        seconds: detector_seconds + started.elapsed().as_secs_f64(),
     })
 }
 
 /// Opens one input for decoding.
-fn open(input: &Input) -> Result<Reader, Error> {
+pub fn open(input: &Input) -> Result<Reader, Error> {
     match &input.place {
         Place::Path(path) => Ok(Reader::open(path)?),
         Place::Stdin => {
@@ -319,7 +381,7 @@ fn open(input: &Input) -> Result<Reader, Error> {
 }
 
 /// `error: INPUT: MESSAGE`, with the input only once.
-fn error_line(name: &str, error: &Error) -> String {
+pub fn error_line(name: &str, error: &Error) -> String {
     if error.message.contains(name) {
         format!("error: {error}")
     } else {

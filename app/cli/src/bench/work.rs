@@ -3,8 +3,8 @@
 use audiocpp::{
     audio::{Audio, Reader},
     engine::{
-        Error, Model, Options, Result, RunContext, Scope, Session, Task, TranscribeRequest,
-        transcribe,
+        ActivityFormat, DetectSpeechRequest, Error, Model, Options, Result, RunContext, Scope,
+        Session, Task, TranscribeRequest, detect_speech, transcribe,
     },
 };
 
@@ -23,7 +23,7 @@ pub struct Made {
 pub type Work = Box<dyn FnMut(&RunContext) -> Result<Made>>;
 
 /// Tasks that can be timed.
-const TASKS: &[Task] = &[Task::Asr];
+const TASKS: &[Task] = &[Task::Asr, Task::Vad];
 
 /// The task that the command names.
 pub fn task(args: &Bench) -> Outcome<Task> {
@@ -61,20 +61,44 @@ pub fn prepare(args: &Bench, task: Task, choice: &Choice, model: &dyn Model) -> 
                 Ok(made)
             }))
         }
+        Session::DetectSpeech(mut session) => {
+            let request = DetectSpeechRequest {
+                options: request_options(args, choice)?,
+                ..DetectSpeechRequest::default()
+            };
+            let clips = recordings(&args.inputs)?;
+            Ok(Box::new(move |context| {
+                let mut made = Made {
+                    audio_seconds: 0.0,
+                    result: String::new(),
+                };
+                for clip in &clips {
+                    let mut source = clip.clone().into_source();
+                    let activity = detect_speech(&mut *session, &request, &mut source, context)?;
+                    made.audio_seconds += activity.duration;
+                    made.result += &ActivityFormat::Text.render(&activity, None);
+                }
+                Ok(made)
+            }))
+        }
         other => Err(Error::unsupported(format!("{other:?} cannot be timed"))),
     }
 }
 
 fn transcribe_request(args: &Bench, choice: &Choice) -> Result<TranscribeRequest> {
-    let info = choice.family.info();
-    let options = &args.request_option;
     Ok(TranscribeRequest {
         language: args.language.clone().filter(|l| l != "auto"),
         words: args.words,
         beam_size: args.beam_size.map(usize::from),
-        options: Options::parse(options, info.name, info.options, Scope::Request)?,
+        options: request_options(args, choice)?,
         ..TranscribeRequest::default()
     })
+}
+
+fn request_options(args: &Bench, choice: &Choice) -> Result<Options> {
+    let info = choice.family.info();
+    let options = &args.request_option;
+    Options::parse(options, info.name, info.options, Scope::Request)
 }
 
 /// The recordings, decoded: reading files is no part of the measurement.

@@ -4,6 +4,7 @@ mod asr;
 mod listen;
 mod table;
 mod tts;
+mod vad;
 mod workshop;
 
 use anyhow::Result;
@@ -24,6 +25,8 @@ enum Task {
     Tts(tts::Options),
     /// How well synthesis is understood and how clean it is: audiocpp, piper and kokoro-onnx.
     Listen(listen::Options),
+    /// Voice activity: audiocpp and onnxruntime, and how often it is right.
+    Vad(vad::Options),
 }
 
 /// Runs the benchmark.
@@ -32,5 +35,6 @@ pub fn run(options: &Options) -> Result<()> {
         Task::Asr(options) => asr::run(options),
         Task::Tts(options) => tts::run(options),
         Task::Listen(options) => listen::run(options),
+        Task::Vad(options) => vad::run(options),
     }
 }

@@ -44,6 +44,11 @@ impl Workshop {
         Workshop::with("venv-listen", "requirements-listen.txt")
     }
 
+    /// As [`open`](Self::open), for voice activity.
+    pub fn for_voice_activity() -> Result<Workshop> {
+        Workshop::with("venv-vad", "requirements-vad.txt")
+    }
+
     fn with(name: &str, requirements: &str) -> Result<Workshop> {
         let folder = sh::target_dir().join("bench");
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -135,6 +140,17 @@ impl Workshop {
             sh::run(self.python(&script).arg(model).arg(&out))
         })?;
         fs::read_to_string(&out).with_context(|| out.display().to_string())
+    }
+
+    /// The folder of a recording with labelled speech, `sample.wav` and `sample.rttm`.
+    pub fn labelled_speech(&self) -> Result<PathBuf> {
+        let script = sh::root().join("xtask/peers/vad_labels.py");
+        let out = self.folder.join("labelled");
+        fs::create_dir_all(&out)?;
+        self.once("labelled.txt", &fs::read_to_string(&script)?, || {
+            sh::run(self.python(&script).arg(&out))
+        })?;
+        Ok(out)
     }
 
     /// A script in the Python environment.

@@ -38,27 +38,30 @@ pub fn to_misaki(phonemes: &Phonemes) -> Phonemes {
 }
 
 fn respell(ipa: &str) -> String {
-    let mut symbols = String::new();
+    respelled(ipa).into_iter().map(|(to, _)| to).collect()
+}
+
+/// The sounds of one word, piece by piece: misaki's symbols, and how many characters of `ipa` they
+/// stand for.
+pub fn respelled(ipa: &str) -> Vec<(String, usize)> {
+    let mut pieces: Vec<(String, usize)> = Vec::new();
     let mut rest = ipa;
     while let Some(first) = rest.chars().next() {
-        match RESPELLED.iter().find(|(from, _)| rest.starts_with(from)) {
-            Some((from, to)) => {
-                symbols.push_str(to);
-                rest = &rest[from.len()..];
-            }
-            None => {
-                symbols.push(first);
-                rest = &rest[first.len_utf8()..];
-            }
-        }
+        let (from, to) = match RESPELLED.iter().find(|(from, _)| rest.starts_with(from)) {
+            Some((from, to)) => (*from, (*to).to_owned()),
+            None => (&rest[..first.len_utf8()], first.to_string()),
+        };
+        pieces.push((to, from.chars().count()));
+        rest = &rest[from.len()..];
     }
     // A weak vowel before a last l is hardly one.
-    match symbols.strip_suffix("əl") {
-        Some(stem) if stem.chars().next_back().is_some_and(|c| !"ɹ".contains(c)) => {
-            format!("{stem}ᵊl")
-        }
-        _ => symbols,
+    if let [.., before, vowel, last] = &mut pieces[..]
+        && (vowel.0.as_str(), last.0.as_str()) == ("ə", "l")
+        && !before.0.ends_with('ɹ')
+    {
+        vowel.0 = "ᵊ".into();
     }
+    pieces
 }
 
 #[cfg(test)]
@@ -78,6 +81,8 @@ mod tests {
             ("mˈoːɹ", "mˈɔɹ"),
         ] {
             assert_eq!(respell(ipa), wanted);
+            let characters: usize = respelled(ipa).iter().map(|(_, n)| n).sum();
+            assert_eq!(characters, ipa.chars().count());
         }
         let phonemes = English.phonemize("Hello, my father!").unwrap();
         assert_eq!(to_misaki(&phonemes).ipa(), "həlˈO, mI fˈɑðəɹ!");

@@ -1,11 +1,11 @@
 //! Depthwise-separable convolutions, dilated more and more.
 
 use crate::{
-    graph::{DeviceTensor, Tensor},
+    graph::Tensor,
     weights::{LoadError, Weights},
 };
 
-use super::{LayerNorm, Linear};
+use super::{Depthwise, LayerNorm, Linear};
 
 /// Layers of `x + gelu(norm(pointwise(gelu(norm(depthwise(x))))))`, where layer i has `kernel^i`
 /// steps between the taps of its depthwise convolution.
@@ -17,9 +17,7 @@ pub struct DilatedStack {
 
 #[derive(Debug, Clone)]
 struct Layer {
-    /// `[kernel, channels]`.
-    depthwise: DeviceTensor,
-    bias: DeviceTensor,
+    depthwise: Depthwise,
     norm1: LayerNorm,
     pointwise: Linear,
     norm2: LayerNorm,
@@ -38,13 +36,8 @@ impl DilatedStack {
     ) -> Result<DilatedStack, LoadError> {
         let layer = |i: usize| {
             let part = |name: &str| weights.pp(name).pp(i);
-            let (depthwise, stored) = (part("convs_sep"), [channels, 1, kernel]);
-            let parts = [("weight", &stored[..])];
             Ok(Layer {
-                bias: depthwise.get_f32(&[channels], "bias")?,
-                depthwise: depthwise.get_with(&[kernel, channels], "weight", parts, {
-                    move |[w]| w.reshape(&[channels, kernel]).transpose()
-                })?,
+                depthwise: Depthwise::load(&part("convs_sep"), channels, kernel)?,
                 norm1: LayerNorm::load(&part("norms_1"), channels)?,
                 pointwise: Linear::load(&part("convs_1x1"), channels, channels)?,
                 norm2: LayerNorm::load(&part("norms_2"), channels)?,
@@ -60,22 +53,10 @@ impl DilatedStack {
     pub fn forward<'g>(&self, mut x: Tensor<'g>) -> Tensor<'g> {
         for (i, layer) in self.layers.iter().enumerate() {
             let dilation = self.kernel.saturating_pow(i as u32);
-            let y = layer.norm1.forward(layer.depthwise(x, dilation)).gelu();
+            let y = layer.depthwise.forward(x, dilation);
+            let y = layer.norm1.forward(y).gelu();
             x = x + layer.norm2.forward(layer.pointwise.forward(y)).gelu();
         }
         x
-    }
-}
-
-impl Layer {
-    /// One product for each tap: kernels this short are not worth more.
-    fn depthwise<'g>(&self, x: Tensor<'g>, dilation: usize) -> Tensor<'g> {
-        let [_, time, _] = x.dims();
-        let taps = x.scope().stored(&self.depthwise);
-        let kernel = taps.dim(0);
-        let reach = (kernel - 1) * dilation;
-        let padded = x.pad(1, reach / 2, reach - reach / 2);
-        let tap = |k: usize| padded.slice(1, k * dilation, time) * taps.slice(0, k, 1);
-        (1..kernel).fold(tap(0), |sum, k| sum + tap(k)) + &self.bias
     }
 }

@@ -1,7 +1,5 @@
 //! The recurrence of a bidirectional LSTM as one node.
 
-use multiversion::multiversion;
-
 use super::{HostOp, Operand, Output, Share};
 use crate::{
     graph::{DType, DeviceTensor, Tensor, shape::Shape},
@@ -103,37 +101,12 @@ unsafe impl HostOp for Lstm {
                 let t = if direction == 0 { i } else { time - 1 - i };
                 let row = inputs[0].row_f32(t, 0, 0);
                 gates.copy_from_slice(&row[direction * 4 * h..(direction + 1) * 4 * h]);
-                add_products(weights, &state, &mut gates);
+                simd::add_products(weights, &state, &mut gates);
                 simd::lstm_cell(&gates, &mut cell, &mut state);
                 // SAFETY: each direction has its own half of the row.
                 let out = unsafe { output.row([t, 0, 0], direction * h..(direction + 1) * h) };
                 out.copy_from_slice(&state);
             }
-        }
-    }
-}
-
-/// `to += weights x`, weights `[to, x]`.
-#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
-fn add_products(weights: &[f32], x: &[f32], to: &mut [f32]) {
-    const ROWS: usize = 4;
-    let n = x.len();
-    let blocks = weights.chunks(ROWS * n).zip(to.chunks_mut(ROWS));
-    for (rows, to) in blocks {
-        let mut sums = [[0.0f32; 16]; ROWS];
-        let mut rest = [0.0f32; ROWS];
-        for (r, row) in rows.chunks_exact(n).enumerate() {
-            let (row, row_rest) = row.as_chunks::<16>();
-            let (x, x_rest) = x.as_chunks::<16>();
-            for (w, x) in row.iter().zip(x) {
-                for i in 0..16 {
-                    sums[r][i] += w[i] * x[i];
-                }
-            }
-            rest[r] = row_rest.iter().zip(x_rest).map(|(w, x)| w * x).sum();
-        }
-        for (r, to) in to.iter_mut().enumerate() {
-            *to += sums[r].iter().sum::<f32>() + rest[r];
         }
     }
 }

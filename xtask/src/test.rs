@@ -27,6 +27,7 @@ const TEST_MODELS: &[&str] = &[
     "piper-joe",
     "kokoro",
     "silero-vad",
+    "hibari",
 ];
 
 struct Step {

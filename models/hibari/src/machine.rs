@@ -219,11 +219,11 @@ fn row(rows: &[f32], symbol: i32, width: usize) -> &[f32] {
 /// # Errors
 /// A sentence that is too long (`TooLarge`).
 pub fn durations(logs: &[f32], speed: f32) -> Result<Vec<u32>> {
-    // `max` makes one of what is no number.
+    // What is no number becomes 0 as an integer, and then 1.
     let steps = |log: &f32| ((log.exp() - 1.0) / speed).round_ties_even();
     let lengths: Vec<u32> = logs
         .iter()
-        .map(|log| steps(log).max(1.0).min(LONGEST) as u32)
+        .map(|log| (steps(log).clamp(1.0, LONGEST) as u32).max(1))
         .collect();
     let sum: usize = lengths.iter().map(|&n| n as usize).sum();
     match sum <= MOST_STEPS {

@@ -12,7 +12,7 @@ use audiocpp::{
         RunContext, Scope, Session, Speaker, Stage, Task, VoiceInfo,
     },
     graph::{Buffer, Device},
-    weights::{self, Loader, Policy, Source},
+    weights::{self, Loader, Policy},
 };
 
 use crate::{

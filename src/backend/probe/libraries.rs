@@ -274,14 +274,16 @@ pub fn missing_library(message: &str) -> Option<(String, Option<String>)> {
 /// The ROCm release that a library's own number means, where it is known: only the runtime counts
 /// as ROCm does.
 pub fn rocm_release(library: &str, number: &str) -> Option<u32> {
-    const NUMBERS: [(&str, &[(&str, u32)]); 4] = [
-        ("libamdhip64.so", &[("5", 5), ("6", 6), ("7", 7)]),
+    const NUMBERS: [(&str, &[(&str, u32)]); 3] = [
         ("libhipblas.so", &[("2", 6), ("3", 7)]),
         ("libhipblaslt.so", &[("0", 6), ("1", 7)]),
         ("librocblas.so", &[("4", 6), ("5", 7)]),
     ];
-    let (_, releases) = NUMBERS.iter().find(|(name, _)| *name == library)?;
     let major = number.split('.').next()?;
+    if library == "libamdhip64.so" {
+        return major.parse().ok();
+    }
+    let (_, releases) = NUMBERS.iter().find(|(name, _)| *name == library)?;
     releases.iter().find(|(own, _)| *own == major).map(|r| r.1)
 }
 

@@ -186,7 +186,7 @@ mod tests {
         } = size;
         let (rows, columns) = (h * stride[0], w * stride[1]);
         let mut y = vec![0.5; rows * columns * out];
-        for i in 0..h * w * inputs {
+        for (i, value) in x.iter().enumerate().take(h * w * inputs) {
             let (c, column, row) = (i % inputs, i / inputs % w, i / inputs / w);
             for k in 0..out * down * across {
                 let (b, a, o) = (k % across, k / across % down, k / across / down);
@@ -196,7 +196,7 @@ mod tests {
                 };
                 if r < rows && s < columns {
                     let weight = kernel[c * out * down * across + k];
-                    y[(r * columns + s) * out + o] += x[i] * weight;
+                    y[(r * columns + s) * out + o] += value * weight;
                 }
             }
         }

@@ -263,7 +263,7 @@ mod tests {
         let mut pass = Pass::new(Cut::new(100, 0.25, 1.0), 1, 1, 0);
         let first = pass.window(&heard, false, |_| 100).unwrap();
         assert_eq!((first.skip, first.keep), (0, 100));
-        pass.add(&first, &[first.frames.clone()]);
+        pass.add(&first, std::slice::from_ref(&first.frames));
         assert_eq!(pass.window(&heard, false, |_| 100), None);
         let second = pass.window(&heard, true, |_| 100).unwrap();
         // 75 frames are left from 75 on; 12 before them and 13 zeros make a segment.

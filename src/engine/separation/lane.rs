@@ -157,6 +157,6 @@ mod tests {
     fn channels_go_in_pairs() {
         assert_eq!(groups(6, 2).collect::<Vec<_>>(), [0..2, 2..4, 4..6]);
         assert_eq!(groups(3, 2).collect::<Vec<_>>(), [0..2, 2..3]);
-        assert_eq!(groups(1, 2).collect::<Vec<_>>(), [0..1]);
+        assert!(groups(1, 2).eq(std::iter::once(0..1)));
     }
 }

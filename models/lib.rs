@@ -11,5 +11,7 @@ pub fn registry() -> Registry {
         Box::new(audiocpp_kokoro::Kokoro),
         Box::new(audiocpp_silero_vad::SileroVad),
         Box::new(audiocpp_hibari::Hibari),
+        Box::new(audiocpp_spleeter::Spleeter),
+        Box::new(audiocpp_demucs::Demucs),
     ])
 }

@@ -238,6 +238,86 @@ fn tanh(x: f32) -> f32 {
     (twice - 1.0) / (twice + 1.0)
 }
 
+/// Mean of the values, and the sum of their squared distances from it.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
+pub fn moments(values: &[f32]) -> (f32, f32) {
+    let mean = (sum_of(values, |x| x) / values.len().max(1) as f64) as f32;
+    let squares = sum_of(values, |x| (x - mean) * (x - mean));
+    (mean, squares as f32)
+}
+
+/// Σ of(x), in f32 for a run of values and in f64 over the runs.
+#[inline(always)]
+fn sum_of(values: &[f32], of: impl Fn(f32) -> f32) -> f64 {
+    const RUN: usize = 4096;
+    let mut sum = 0.0;
+    for run in values.chunks(RUN) {
+        let mut lanes = [0.0f32; 16];
+        let (chunks, rest) = run.as_chunks::<16>();
+        for chunk in chunks {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                *lane += of(x);
+            }
+        }
+        for (lane, &x) in lanes.iter_mut().zip(rest) {
+            *lane += of(x);
+        }
+        sum += lanes.iter().map(|&x| f64::from(x)).sum::<f64>();
+    }
+    sum
+}
+
+/// Values of channels to a line for each: `(x - mean) gain + bias`.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    /// What is taken from each value.
+    pub mean: f32,
+    /// Factor of each channel.
+    pub gain: &'a [f32],
+    /// Added to each channel.
+    pub bias: &'a [f32],
+}
+
+/// Rows of channels, each value on the line of its channel.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
+pub fn line(values: &[f32], line: Line<'_>, out: &mut [f32]) {
+    let n = line.gain.len().max(1);
+    let Line { mean, gain, bias } = line;
+    for (row, out) in values.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
+        for (((x, g), b), out) in row.iter().zip(gain).zip(bias).zip(out) {
+            *out = (x - mean) * g + b;
+        }
+    }
+}
+
+/// plus + scale a σ(b), where each row of values, on the lines of their channels, holds all a, then
+/// all b.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
+pub fn line_glu(values: &[f32], line: Line<'_>, scale: &[f32], plus: &[f32], out: &mut [f32]) {
+    let n = scale.len().max(1);
+    let Line { mean, gain, bias } = line;
+    let ((gain, gate_gain), (bias, gate_bias)) = (gain.split_at(n), bias.split_at(n));
+    let rows = values.chunks_exact(2 * n).zip(plus.chunks_exact(n));
+    for ((row, plus), out) in rows.zip(out.chunks_exact_mut(n)) {
+        let (a, b) = row.split_at(n);
+        let (a, b, out) = (&a[..n], &b[..n], &mut out[..n]);
+        for j in 0..n {
+            let value = (a[j] - mean) * gain[j] + bias[j];
+            let gate = (b[j] - mean) * gate_gain[j] + gate_bias[j];
+            out[j] = plus[j] + scale[j] * value / (1.0 + exp(-gate));
+        }
+    }
+}
+
+/// a σ(b), where a row holds all a, then all b; the result is half as long.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
+pub fn glu(row: &[f32], out: &mut [f32]) {
+    let (a, b) = row.split_at(row.len() / 2);
+    for ((a, b), out) in a.iter().zip(b).zip(out) {
+        *out = a / (1.0 + exp(-b));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +349,46 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn moments_and_lines_of_any_length() {
+        for n in [1, 3, 48, 5000, 70_001] {
+            let x: Vec<f32> = (0..n).map(|i| 5.0 + (i as f32 * 0.7).sin()).collect();
+            let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64;
+            let squares: f64 = x.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum();
+            let (m, s) = moments(&x);
+            assert!((f64::from(m) - mean).abs() < 1e-6, "{n}: {m} {mean}");
+            assert!(
+                (f64::from(s) - squares).abs() < 1e-5 * squares + 1e-9,
+                "{n}"
+            );
+        }
+        let (gain, bias) = ([2.0, 0.5, 1.0, -1.0], [0.0, 1.0, 0.5, 3.0]);
+        let about = Line {
+            mean: 1.0,
+            gain: &gain,
+            bias: &bias,
+        };
+        let values = [1.0, 3.0, 2.0, 0.0, 0.0, 5.0, 1.0, 2.0];
+        let mut out = [0.0; 8];
+        line(&values, about, &mut out);
+        assert_eq!(out, [0.0, 2.0, 1.5, 4.0, -2.0, 3.0, 0.5, 2.0]);
+        let mut gated = [0.0; 4];
+        line_glu(&values, about, &[1.0, 10.0], &[7.0; 4], &mut gated);
+        let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
+        let wanted = [
+            7.0,
+            7.0 + 20.0 * sigmoid(4.0),
+            7.0 - 2.0 * sigmoid(0.5),
+            7.0 + 30.0 * sigmoid(2.0),
+        ];
+        for (found, wanted) in gated.iter().zip(wanted) {
+            assert!((found - wanted).abs() < 1e-5, "{gated:?} {wanted:?}");
+        }
+        let mut plain = [0.0; 2];
+        glu(&[3.0, 4.0, 0.0, 100.0], &mut plain);
+        assert_eq!(plain, [1.5, 4.0]);
     }
 
     #[test]

@@ -275,9 +275,21 @@ impl Stft {
         Ok(out)
     }
 
-    /// The windowed frames of a spectrogram summed in place, and the squared windows likewise.
-    fn overlap_add(&self, data: &[Complex32], frames: usize) -> Result<(Vec<f32>, Vec<f32>)> {
+    /// The windowed frames of `data` (`[frames, bins]`) summed in place, and the squared windows
+    /// likewise: `hop * (frames - 1) + n_fft` values each, from the start of the first frame on.
+    /// For streams, which divide when all frames of a stretch are there.
+    ///
+    /// Errors if `data` is not `frames` rows of the transform's bins, or there is no frame.
+    pub fn overlap_add(&self, data: &[Complex32], frames: usize) -> Result<(Vec<f32>, Vec<f32>)> {
         let StftConfig { n_fft, hop, .. } = self.config;
+        let row = data.len().checked_div(frames).unwrap_or(0);
+        if row < self.half_bins() || row * frames != data.len() {
+            return Err(Error::Invalid(format!(
+                "ISTFT of {} values as {frames} frames of {} bins or more",
+                data.len(),
+                self.half_bins()
+            )));
+        }
         let total = n_fft + hop * (frames - 1);
         let (mut signal, mut weight) = (vec![0.0f32; total], vec![0.0f32; total]);
         let scale = match self.config.normalized {
@@ -287,7 +299,7 @@ impl Stft {
         let mut spectrum = self.backward.make_input_vec();
         let mut frame = self.backward.make_output_vec();
         let mut scratch = self.backward.make_scratch_vec();
-        for (t, row) in data.chunks_exact(data.len() / frames).enumerate() {
+        for (t, row) in data.chunks_exact(row).enumerate() {
             spectrum.copy_from_slice(&row[..self.half_bins()]);
             // A real signal has no imaginary part at 0 and at the Nyquist frequency.
             spectrum[0].im = 0.0;

@@ -13,6 +13,7 @@ pub mod package;
 mod registry;
 mod request;
 mod run;
+mod separation;
 mod speech;
 mod suggest;
 mod task;
@@ -27,10 +28,11 @@ pub use formats::{FormatOptions, TranscriptFormat};
 pub use options::{OptionKind, OptionSpec, OptionValue, Options, Scope};
 pub use registry::{Family, FamilyInfo, LoadOptions, Model, ModelInfo, Registry, Session};
 pub use request::{
-    AlignRequest, ConvertRequest, DetectSpeechRequest, DiarizeRequest, GenerateRequest,
-    SeparateRequest, Sound, Span, Stem, SynthesizeRequest, TranscribeRequest, Turn,
+    AlignRequest, ConvertRequest, DetectSpeechRequest, DiarizeRequest, GenerateRequest, Rest,
+    SeparateRequest, Sound, Span, SynthesizeRequest, TranscribeRequest, Turn,
 };
 pub use run::{CancelToken, Event, EventSink, RunContext, Unit};
+pub use separation::{Separation, Separator, Stem, StemNetwork, StemPlan, TrackLevel};
 pub use speech::{
     ChunkSound, ChunkVoice, Speaker, Speech, SpeechPart, SpeechSegment, SpokenWord, TimedPhoneme,
     VoiceInfo, VoiceInput, VoicePlan,

@@ -193,6 +193,16 @@ impl Session {
             ))),
         }
     }
+
+    /// The separator in this session, or an error of class `Unsupported`.
+    pub fn into_separate(self) -> Result<Box<dyn Separate>> {
+        match self {
+            Session::Separate(session) => Ok(session),
+            other => Err(Error::unsupported(format!(
+                "{other:?} does not split a mix into stems"
+            ))),
+        }
+    }
 }
 
 impl std::fmt::Debug for Session {

@@ -104,8 +104,27 @@ pub struct DetectSpeechRequest {
 pub struct SeparateRequest {
     /// Stems to give back; empty is all of them.
     pub stems: Vec<String>,
+    /// Give back this stem, and everything else as `no_NAME`.
+    pub two_stems: Option<String>,
+    /// What everything else is made of.
+    pub rest: Rest,
+    /// Seed of random shifts, for models that make them.
+    pub seed: Option<u64>,
+    /// Send sound as events as soon as it is there, and keep none of it.
+    pub stream: bool,
     /// The family's declared request options.
     pub options: Options,
+}
+
+/// How everything but one stem is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rest {
+    /// The other stems added up.
+    #[default]
+    Sum,
+    /// The mix without the stem, so that both add up to the mix.
+    Difference,
 }
 
 /// A request for [`Convert`](super::Convert).
@@ -175,15 +194,6 @@ pub struct Span {
     pub start: f64,
     /// Where it ends, at least `start`.
     pub end: f64,
-}
-
-/// One part of a separated mix.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stem {
-    /// `vocals`, `drums`, ...
-    pub name: String,
-    /// The samples.
-    pub audio: Audio,
 }
 
 /// A stretch of speech by one speaker.

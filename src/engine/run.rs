@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     error::{Error, Result},
+    separation::Stem,
     speech::SpeechPart,
     transcript::Segment,
 };
@@ -71,6 +72,8 @@ pub enum Event {
     },
     /// Sound that is ready, of a request that streams.
     Speech(SpeechPart),
+    /// The next stretch of every stem, of a request that streams; all are equally long.
+    Stems(Vec<Stem>),
     /// Something the user should know that does not stop the run.
     Warning {
         /// One line.

@@ -8,6 +8,7 @@ use super::{
     error::{Error, Result},
     request::*,
     run::{RunContext, Unit},
+    separation::Separation,
     speech::Speech,
     suggest::hint,
     transcript::Transcript,
@@ -203,13 +204,17 @@ pub fn detect_speech(
 
 /// Splits a mix into stems.
 pub trait Separate: Send {
-    /// Gives back named stems, each as long as `audio`, with its rate and channels.
+    /// Names of the stems that it can give, in its order.
+    fn stems(&self) -> &[String];
+
+    /// Gives back named stems, each as long as `audio`, with its rate and channels. Finished
+    /// stretches are sent as events if the request asks to stream.
     fn separate(
         &mut self,
         request: &SeparateRequest,
         audio: &mut dyn AudioSource,
         context: &RunContext,
-    ) -> Result<Vec<Stem>>;
+    ) -> Result<Separation>;
 }
 
 /// Changes the voice of a recording.

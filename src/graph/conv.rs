@@ -93,7 +93,7 @@ impl<'g> Tensor<'g> {
     }
 
     /// A packed tensor that lies on the device: inputs are written into the CPU's memory.
-    fn on_device(self) -> Tensor<'g> {
+    pub(super) fn on_device(self) -> Tensor<'g> {
         let x = self.contiguous();
         // SAFETY: a live tensor.
         let leaf = unsafe { (*guard::root(x.ptr).as_ptr()).op } == sys::GGML_OP_NONE;
@@ -164,7 +164,7 @@ impl<'g> Tensor<'g> {
     }
 
     /// A view with any steps between its rows, from `offset` bytes into this packed tensor on.
-    fn strided(self, shape: &[usize], steps: [usize; 3], offset: usize) -> Tensor<'g> {
+    pub(super) fn strided(self, shape: &[usize], steps: [usize; 3], offset: usize) -> Tensor<'g> {
         let Some(extents) = Shape::new(shape) else {
             return self.scope.mistake("strided", format!("{shape:?}"));
         };

@@ -6,7 +6,7 @@ use ggml_sys as sys;
 
 use super::{
     DType, DeviceTensor, Scope, Tensor,
-    host::{Factors, GatedTanh, Gelu, Product},
+    host::{Factors, GatedTanh, Gelu, Product, SigmoidGlu},
     shape::Shape,
 };
 
@@ -476,6 +476,14 @@ impl<'g> Tensor<'g> {
 
     /// a sigmoid(b), silu(a) b and their kin, where the last axis holds a then b.
     pub fn glu(self, kind: Glu) -> Tensor<'g> {
+        let mut shape = self.shape();
+        let half = shape.last_mut().filter(|n| n.is_multiple_of(2));
+        let halved = half.map(|n| *n /= 2).and_then(|()| Shape::new(&shape));
+        if let (Glu::Sigmoid, Some(shape), DType::F32) = (kind, halved, self.dtype())
+            && self.scope.device().is_cpu()
+        {
+            return self.scope.host_op(shape, &[self.packed_rows()], SigmoidGlu);
+        }
         let [a, b] = self.split::<2>(-1);
         match kind {
             Glu::Sigmoid => a.contiguous() * b.sigmoid(),

@@ -28,8 +28,22 @@ impl BiLstm {
         hidden: usize,
         short: bool,
     ) -> Result<BiLstm, LoadError> {
+        BiLstm::load_layer(weights, 0, [inputs, hidden], short)
+    }
+
+    /// As [`load`](Self::load), of the layer `layer` of several: its number in place of the 0.
+    ///
+    /// # Errors
+    /// As [`Weights::get`].
+    pub fn load_layer(
+        weights: &Weights,
+        layer: usize,
+        [inputs, hidden]: [usize; 2],
+        short: bool,
+    ) -> Result<BiLstm, LoadError> {
         let (gates, both) = (4 * hidden, 8 * hidden);
-        let pair = |name: [&'static str; 2], width: usize, shape: &[usize], plan| {
+        let names = |part: &str| ["", "_reverse"].map(|way| format!("{part}_l{layer}{way}"));
+        let pair = |part: &str, width: usize, shape: &[usize], plan| {
             let wanted: &[usize] = &[gates, width];
             let whole = shape.to_vec();
             let stack = move |parts: [HostTensor; 2]| {
@@ -39,36 +53,30 @@ impl BiLstm {
                     None => stacked.reshape(&whole),
                 }
             };
-            weights.get_with(shape, name[0], name.map(|name| (name, wanted)), stack)
+            let names = names(part);
+            let parts = names.each_ref().map(|name| (name.as_str(), wanted));
+            weights.get_with(shape, &names[0], parts, stack)
         };
-        let biases: [(&str, &[usize]); 4] = [
-            ("bias_ih_l0", &[gates]),
-            ("bias_hh_l0", &[gates]),
-            ("bias_ih_l0_reverse", &[gates]),
-            ("bias_hh_l0_reverse", &[gates]),
-        ];
-        let bias = weights.get_with(&[both], "bias_ih_l0", biases, move |[a, b, c, d]| {
+        let (of_input, of_state) = (names("bias_ih"), names("bias_hh"));
+        let one: &[usize] = &[gates];
+        let biases = [&of_input[0], &of_state[0], &of_input[1], &of_state[1]];
+        let biases = biases.map(|name| (name.as_str(), one));
+        let bias = weights.get_with(&[both], &of_input[0], biases, move |[a, b, c, d]| {
             let sums = (a.data.iter().zip(&b.data)).chain(c.data.iter().zip(&d.data));
             HostTensor::new(&[both], sums.map(|(a, b)| a + b).collect())
         })?;
-        let names = ["weight_ih_l0", "weight_ih_l0_reverse"];
         let plan = ShortConv::new(inputs, both, 1, 1, (0, 0)).filter(|_| short);
         let kernel = match plan {
             Some(plan) => {
-                let weight = pair(names, inputs, &[plan.values()], Some(plan.clone()))?;
+                let weight = pair("weight_ih", inputs, &[plan.values()], Some(plan.clone()))?;
                 Kernel::Short(weight, plan)
             }
-            None => Kernel::Matrix(pair(names, inputs, &[both, inputs], None)?),
+            None => Kernel::Matrix(pair("weight_ih", inputs, &[both, inputs], None)?),
         };
         Ok(BiLstm {
             input: Conv::of(kernel, Some(bias), ConvSize::new(inputs, both, 1)),
             // A vector, so that it stays in f32 whatever the policy.
-            recurrent: pair(
-                ["weight_hh_l0", "weight_hh_l0_reverse"],
-                hidden,
-                &[both * hidden],
-                None,
-            )?,
+            recurrent: pair("weight_hh", hidden, &[both * hidden], None)?,
         })
     }
 

@@ -13,6 +13,7 @@ mod istft_head;
 mod linear;
 mod lstm;
 mod norm;
+mod plane;
 mod spline;
 mod wavenet;
 
@@ -28,5 +29,6 @@ pub use istft_head::IstftHead;
 pub use linear::{Linear, Turn};
 pub use lstm::BiLstm;
 pub use norm::LayerNorm;
+pub use plane::{PlaneConv, PlaneUpsample, PlaneUpsampleSize};
 pub use spline::Spline;
 pub use wavenet::{WaveNet, WaveNetSize};

@@ -110,6 +110,19 @@ impl HostTensor {
         self.permute(&[0, 2, 1]).reshape(&[out, taps * input])
     }
 
+    /// PyTorch's kernel of a convolution over a plane, `[out, in, down, across]`, as the matrix
+    /// `[out, down * across * in]`, taps outermost.
+    ///
+    /// # Panics
+    /// If it has another number of axes, which is a mistake in the model's code.
+    pub fn conv2d_matrix(&self) -> Self {
+        let [out, input, down, across] = self.shape[..] else {
+            panic!("a 2-d convolution kernel has 4 axes, not {:?}", self.shape);
+        };
+        self.permute(&[0, 2, 3, 1])
+            .reshape(&[out, down * across * input])
+    }
+
     /// Weight normalisation undone: direction `self` and length `gain` (one a first-axis index)
     /// give `gain * self / |self|`, the norm over all axes but the first.
     pub fn weight_norm(mut self, gain: &HostTensor) -> Self {

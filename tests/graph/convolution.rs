@@ -1,6 +1,6 @@
 //! Convolutions along time.
 
-use audiocpp::graph::{Conv1d, DType};
+use audiocpp::graph::{Conv1d, Conv2d, DType};
 
 use crate::graph::{Case, Layout, Random, Side, reference};
 
@@ -185,6 +185,84 @@ fn transposed() {
                 }
                 .check(|_, x, w| x[0].conv_transpose1d(&w[0], out, stride, crop));
             }
+        }
+    }
+}
+
+#[test]
+fn over_a_plane() {
+    let conv = |kernel, stride, dilation, padding| Conv2d {
+        kernel,
+        stride,
+        dilation,
+        padding,
+    };
+    let shapes = [
+        (
+            [1, 6, 9],
+            3,
+            5,
+            conv([5, 5], [2, 2], [1, 1], [(1, 2), (1, 2)]),
+        ),
+        (
+            [2, 9, 4],
+            4,
+            3,
+            conv([8, 1], [4, 1], [1, 1], [(2, 2), (0, 0)]),
+        ),
+        (
+            [1, 7, 8],
+            1,
+            2,
+            conv([4, 4], [1, 1], [2, 2], [(3, 3), (3, 3)]),
+        ),
+        (
+            [2, 5, 6],
+            5,
+            33,
+            conv([3, 3], [1, 1], [1, 1], [(1, 1), (1, 1)]),
+        ),
+        (
+            [1, 4, 5],
+            6,
+            7,
+            conv([1, 1], [1, 1], [1, 1], [(0, 0), (0, 0)]),
+        ),
+        (
+            [3, 8, 3],
+            2,
+            4,
+            conv([2, 3], [3, 1], [1, 1], [(0, 1), (2, 0)]),
+        ),
+        (
+            [1, 40, 50],
+            8,
+            65,
+            conv([3, 3], [1, 2], [2, 1], [(2, 2), (0, 1)]),
+        ),
+    ];
+    let mut random = Random::new(43);
+    for ([batch, height, width], inputs, out, conv) in shapes {
+        let [down, across] = conv.kernel;
+        let x = random.array(&[batch, height, width, inputs], 1.0);
+        let w = random.array(&[out, down * across * inputs], 1.0);
+        let bias = random.array(&[out], 1.0);
+        for dtype in [DType::F32, DType::F16] {
+            let sides = [
+                Side::f32(&x),
+                Side::stored(&w, dtype),
+                Side::stored(&bias, DType::F32),
+            ];
+            let weight = sides[1].values.reshape(&[out, down, across, inputs]);
+            let bias = sides[2].values.values();
+            let wanted = &reference::conv2d(&sides[0].values, &weight, bias, conv);
+            let case = Case {
+                op: "conv2d",
+                tolerance: tolerance(dtype),
+                sides: &sides,
+                wanted,
+            };
+            case.check(|_, x, w| x[0].conv2d(&w[0], Some(&w[1]), conv));
         }
     }
 }

@@ -190,3 +190,27 @@ pub fn attention(q: &Array, k: &Array, v: &Array, mask: Option<&Array>, scale: f
     }
     Array::new(&[batch, query, heads * width], out)
 }
+
+/// x `[batch, height, width, in]`, weight `[out, down, across, in]`.
+pub fn conv2d(x: &Array, weight: &Array, bias: &[f64], shape: audiocpp::graph::Conv2d) -> Array {
+    let ([batch, height, width, _], [out, down, across, inputs]) = (x.dims(), weight.dims());
+    let [rows, columns] = shape.output([height, width]).expect("a kernel fits");
+    Array::from_fn(&[batch, rows, columns, out], |at| {
+        let mut sum = bias[at[3]];
+        for tap in 0..down * across {
+            let tap = [tap / across, tap % across];
+            let [Some(i), Some(j)] = [0, 1].map(|axis| {
+                let place = at[axis + 1] * shape.stride[axis] + tap[axis] * shape.dilation[axis];
+                place.checked_sub(shape.padding[axis].0)
+            }) else {
+                continue;
+            };
+            if i < height && j < width {
+                for c in 0..inputs {
+                    sum += x.at(&[at[0], i, j, c]) * weight.at(&[at[3], tap[0], tap[1], c]);
+                }
+            }
+        }
+        sum
+    })
+}

@@ -28,6 +28,7 @@ const TEST_MODELS: &[&str] = &[
     "kokoro",
     "silero-vad",
     "hibari",
+    "spleeter-2stems",
 ];
 
 struct Step {

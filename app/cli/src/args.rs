@@ -10,6 +10,7 @@ use clap::{
 
 use crate::{
     say::args::{Say, Voices},
+    separate::args::Separate,
     vad::args::{SpeechOnlyArgs, Vad},
 };
 
@@ -37,7 +38,7 @@ pub struct Cli {
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
     /// The flag form, as in audio.cpp: --task asr --model M --audio FILE ..., --task vad --audio FILE
-    /// ..., or --task tts --text ...
+    /// ..., --task sep --audio FILE ..., or --task tts --text ...
     #[command(flatten)]
     pub flags: FlagForm,
     /// The friendly form
@@ -56,6 +57,8 @@ pub enum Command {
     Say(Box<Say>),
     /// List the voices of a model, with samples if wanted
     Voices(Box<Voices>),
+    /// Split mixes into stems
+    Separate(Box<Separate>),
     /// List, fetch, show and remove models
     #[command(subcommand)]
     Models(Models),
@@ -131,7 +134,7 @@ pub struct DeviceArgs {
 /// `--task ... --audio ...`: one flag for everything.
 #[derive(Debug, Args)]
 pub struct FlagForm {
-    /// What to do: asr, vad (see `vad` for its flags) or tts (see `say`)
+    /// What to do: asr, vad (see `vad` for its flags), sep (see `separate`) or tts (see `say`)
     #[arg(long)]
     pub task: Option<String>,
     /// Recording to read; may be repeated
@@ -186,7 +189,7 @@ pub struct Bench {
     /// Recordings: files, folders or patterns; a run takes all of them in turn
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<String>,
-    /// What to do: asr or vad
+    /// What to do: asr, vad or sep
     #[arg(long, default_value = "asr")]
     pub task: String,
     /// The model

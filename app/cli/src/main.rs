@@ -5,6 +5,7 @@ mod ancestor;
 mod args;
 mod bench;
 mod check;
+mod codec;
 mod device_trial;
 mod devices;
 mod doctor;
@@ -19,6 +20,7 @@ mod models;
 mod output;
 mod progress;
 mod say;
+mod separate;
 mod targets;
 mod transcribe;
 mod vad;
@@ -36,6 +38,7 @@ use crate::{
     args::{Cli, Command, FlagForm},
     failure::{Failure, Outcome},
     say::args::SpeechFlags,
+    separate::args::SeparateFlags,
     transcribe::Job,
     vad::args::VadFlags,
 };
@@ -53,6 +56,9 @@ fn main() -> ExitCode {
     }
     if asks_for(&words, &["vad"]) {
         return flag_vad(words, parse_only, &registry);
+    }
+    if asks_for(&words, &["sep"]) {
+        return flag_separation(words, parse_only, &registry);
     }
     let cli = match Cli::try_parse_from(words) {
         Ok(_) if parse_only => return ExitCode::SUCCESS,
@@ -114,6 +120,22 @@ fn flag_vad(words: Vec<OsString>, parse_only: bool, registry: &Registry) -> Exit
     end(outcome)
 }
 
+/// Runs `--task sep ...`.
+fn flag_separation(words: Vec<OsString>, parse_only: bool, registry: &Registry) -> ExitCode {
+    let flags = match SeparateFlags::try_parse_from(words) {
+        Ok(_) if parse_only => return ExitCode::SUCCESS,
+        Ok(flags) => flags,
+        Err(error) => return refuse(&error, registry),
+    };
+    log_to_stderr(flags.verbose);
+    if let Some(code) = launch::again_for(&flags.model.device) {
+        return code;
+    }
+    let outcome = stop_on_interrupt()
+        .and_then(|cancel| separate::run(&flags.into_separate(), registry, &cancel));
+    end(outcome)
+}
+
 fn end(outcome: Outcome) -> ExitCode {
     let code = match outcome {
         Ok(()) => 0,
@@ -146,6 +168,7 @@ fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
         }
         Some(Command::Vad(args)) => vad::run(&(*args).into(), registry, cancel),
         Some(Command::Say(args)) => say::run(&args, registry, cancel),
+        Some(Command::Separate(args)) => separate::run(&args, registry, cancel),
         Some(Command::Voices(args)) => say::voices::run(&args, registry, cancel),
         Some(Command::Models(command)) => models::run(&command, cancel),
         Some(Command::Check(args)) => check::run(&args, registry, cancel),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use audiocpp::engine::{
-    Family, LoadOptions, Model, Options, Registry, RunContext, Scope, Task,
+    Family, LoadOptions, Model, ModelInfo, Options, Registry, RunContext, Scope, Task,
     package::{Catalogue, Entry, Located, PullOptions, Store, human_bytes, locate, pull},
 };
 
@@ -20,6 +20,8 @@ const DEFAULT_MODEL: &str = "whisper-base";
 pub struct Choice<'a> {
     /// The family that runs it.
     pub family: &'a dyn Family,
+    /// What the user calls the model, or the name of its file or folder.
+    pub name: String,
     place: Place,
     load: LoadOptions,
     /// Its session options.
@@ -85,8 +87,13 @@ impl<'a> Choice<'a> {
             options: options(&args.load_option, Scope::Load)?,
         };
         let session = options(&args.session_option, Scope::Session)?;
+        let name = match &place {
+            Place::Path(path) => ModelInfo::variant_of(path),
+            Place::Known(entry) => entry.id.clone(),
+        };
         Ok(Choice {
             family,
+            name,
             place,
             load,
             session,

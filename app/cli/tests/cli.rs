@@ -54,6 +54,12 @@ fn unknown_flags_and_commands_are_usage_errors_with_a_hint() {
         (&["say", "hi", "--voise", "x"][..], "--voice"),
         (&["say", "hi", "--format", "flca"][..], "flac"),
         (&["--task", "tts", "--txt", "hi"][..], "--text"),
+        (&["separate", "a.wav", "--two-stem", "x"][..], "--two-stems"),
+        (&["separate", "a.wav", "--clip-mode", "clip"][..], "clamp"),
+        (
+            &["--task", "sep", "--audio", "a.wav", "--outt", "x"][..],
+            "--out",
+        ),
     ] {
         let output = cli(home.path(), args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
@@ -71,9 +77,9 @@ fn unknown_flags_and_commands_are_usage_errors_with_a_hint() {
 fn flags_of_tasks_that_nobody_does_say_so() {
     let line = error_line(&["--task", "vdes", "--text", "hello"], 2);
     assert!(line.contains("voice design"), "{line}");
-    let line = error_line(&["--task", "sep", "--audio", "a.wav"], 2);
+    let line = error_line(&["--task", "gen", "--audio", "a.wav"], 2);
     assert!(
-        line.contains("no family in this build does source separation"),
+        line.contains("no family in this build does sound generation"),
         "{line}"
     );
     let line = error_line(&["--task", "asrr", "--audio", "a.wav"], 2);

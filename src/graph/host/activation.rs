@@ -41,3 +41,19 @@ unsafe impl HostOp for GatedTanh {
         }
     }
 }
+
+/// a σ(b), where a row holds all a, then all b.
+pub(in crate::graph) struct SigmoidGlu;
+
+// SAFETY: shares are disjoint ranges of rows.
+unsafe impl HostOp for SigmoidGlu {
+    fn run(&self, inputs: &[Operand], output: &Output, share: Share) {
+        let [width, n1, n2, n3] = output.ne;
+        for row in share.of_range(n1 * n2 * n3) {
+            let at = [row % n1, row / n1 % n2, row / n1 / n2];
+            // SAFETY: each share has its own rows.
+            let out = unsafe { output.row(at, 0..width) };
+            simd::glu(inputs[0].row_f32(at[0], at[1], at[2]), out);
+        }
+    }
+}

@@ -9,8 +9,10 @@ mod channel_norm;
 mod kernels;
 mod lstm;
 mod pass;
+mod plane_conv;
 mod product;
 mod residual;
+mod row_norm;
 mod short_conv;
 mod toom_cook;
 mod vector;
@@ -20,11 +22,13 @@ use std::{ffi::c_void, panic::AssertUnwindSafe};
 use ggml_sys as sys;
 
 use super::{DType, Scope, Tensor, shape::Shape};
-pub(super) use activation::{GatedTanh, Gelu};
+pub(super) use activation::{GatedTanh, Gelu, SigmoidGlu};
 pub(super) use attention::Attention;
 pub use channel_norm::Curve;
+pub(super) use plane_conv::PlaneConv;
 pub(super) use product::{Factors, Product};
 pub use residual::ResidualLayer;
+pub use row_norm::RowCurve;
 pub use short_conv::{Around, ShortConv};
 
 /// The code behind a node.

@@ -2,6 +2,7 @@
 
 mod asr;
 mod listen;
+mod sep;
 mod table;
 mod tts;
 mod vad;
@@ -23,6 +24,8 @@ enum Task {
     Asr(asr::Options),
     /// Speech synthesis: audiocpp and onnxruntime.
     Tts(tts::Options),
+    /// Source separation: audiocpp and PyTorch's demucs.
+    Sep(sep::Options),
     /// How well synthesis is understood and how clean it is: audiocpp, piper and kokoro-onnx.
     Listen(listen::Options),
     /// Voice activity: audiocpp and onnxruntime, and how often it is right.
@@ -34,6 +37,7 @@ pub fn run(options: &Options) -> Result<()> {
     match &options.task {
         Task::Asr(options) => asr::run(options),
         Task::Tts(options) => tts::run(options),
+        Task::Sep(options) => sep::run(options),
         Task::Listen(options) => listen::run(options),
         Task::Vad(options) => vad::run(options),
     }

@@ -49,6 +49,11 @@ impl Workshop {
         Workshop::with("venv-vad", "requirements-vad.txt")
     }
 
+    /// As [`open`](Self::open), for source separation.
+    pub fn for_separation() -> Result<Workshop> {
+        Workshop::with("venv-sep", "requirements-sep.txt")
+    }
+
     fn with(name: &str, requirements: &str) -> Result<Workshop> {
         let folder = sh::target_dir().join("bench");
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -151,6 +156,26 @@ impl Workshop {
             sh::run(self.python(&script).arg(&out))
         })?;
         Ok(out)
+    }
+
+    /// A network of Demucs of a released size under formula weights, and a made recording.
+    pub fn network(&self, name: &str, seconds: u16) -> Result<(PathBuf, PathBuf)> {
+        let script = sh::root().join("xtask/peers/demucs_checkpoint.py");
+        let reference = sh::root().join("tests/reference/demucs_reference.py");
+        let model = self.folder.join(format!("{name}.safetensors"));
+        let clip = self.folder.join("mix.wav");
+        let recipe = fs::read_to_string(&script)? + &fs::read_to_string(reference)?;
+        let recipe = format!("{recipe}{name} {seconds}");
+        self.once("network.txt", &recipe, || {
+            let mut make = self.python(&script);
+            sh::run(
+                make.arg(name)
+                    .arg(&model)
+                    .arg(&clip)
+                    .arg(seconds.to_string()),
+            )
+        })?;
+        Ok((model, clip))
     }
 
     /// A script in the Python environment.

@@ -4,7 +4,7 @@ use audiocpp::{
     audio::{Audio, Reader},
     engine::{
         ActivityFormat, DetectSpeechRequest, Error, Model, Options, Result, RunContext, Scope,
-        Session, Task, TranscribeRequest, detect_speech, transcribe,
+        SeparateRequest, Session, Task, TranscribeRequest, detect_speech, transcribe,
     },
 };
 
@@ -23,7 +23,7 @@ pub struct Made {
 pub type Work = Box<dyn FnMut(&RunContext) -> Result<Made>>;
 
 /// Tasks that can be timed.
-const TASKS: &[Task] = &[Task::Asr, Task::Vad];
+const TASKS: &[Task] = &[Task::Asr, Task::Vad, Task::Sep];
 
 /// The task that the command names.
 pub fn task(args: &Bench) -> Outcome<Task> {
@@ -77,6 +77,28 @@ pub fn prepare(args: &Bench, task: Task, choice: &Choice, model: &dyn Model) -> 
                     let activity = detect_speech(&mut *session, &request, &mut source, context)?;
                     made.audio_seconds += activity.duration;
                     made.result += &ActivityFormat::Text.render(&activity, None);
+                }
+                Ok(made)
+            }))
+        }
+        Session::Separate(mut session) => {
+            let request = SeparateRequest {
+                seed: Some(0),
+                stream: true,
+                options: request_options(args, choice)?,
+                ..SeparateRequest::default()
+            };
+            let clips = recordings(&args.inputs)?;
+            Ok(Box::new(move |context| {
+                let mut made = Made {
+                    audio_seconds: 0.0,
+                    result: String::new(),
+                };
+                for clip in &clips {
+                    let mut source = clip.clone().into_source();
+                    let found = session.separate(&request, &mut source, context)?;
+                    made.audio_seconds += found.duration;
+                    made.result += &format!("{:.1?}\n", found.remainder_db);
                 }
                 Ok(made)
             }))

@@ -69,7 +69,7 @@ pub struct SayArgs {
     #[arg(short, long, value_name = "FORMAT", value_parser = audiocpp::audio::Codec::NAMES)]
     pub format: Option<String>,
     /// Samples of wav, flac and pcm [default: s16]
-    #[arg(long, value_name = "KIND", value_parser = ["s16", "s24", "s32", "f32"])]
+    #[arg(long, value_name = "KIND", value_parser = crate::codec::SAMPLES)]
     pub samples: Option<String>,
     /// Samples a second of the result [default: the model's]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(8000..=192_000))]

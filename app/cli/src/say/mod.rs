@@ -15,7 +15,7 @@ use std::{
 };
 
 use audiocpp::{
-    audio::{Audio, AudioFormat, Codec, Reader, WavFormat},
+    audio::{Audio, AudioFormat, Codec, Reader},
     engine::{
         CancelToken, Error, ErrorClass, Model, Options, Registry, RunContext, Scope, Speech,
         Synthesize, SynthesizeRequest, Task, TranscriptFormat,
@@ -30,6 +30,7 @@ use self::{
     texts::{Item, Texts},
 };
 use crate::{
+    codec::codec,
     failure::{Failure, Outcome},
     model::Choice,
     output,
@@ -114,13 +115,7 @@ fn finish(args: &SayArgs) -> Outcome<Finish> {
         }
         _ => "wav",
     };
-    let samples = args.samples.as_deref().map(|kind| match kind {
-        "s24" => WavFormat::Pcm24,
-        "s32" => WavFormat::Pcm32,
-        "f32" => WavFormat::F32,
-        _ => WavFormat::Pcm16,
-    });
-    let codec = Codec::named(name, samples).map_err(|error| Failure::usage(error.to_string()))?;
+    let codec = codec(name, args.samples.as_deref())?;
     let in_range = |value: Option<f64>, least: f64, name: &str| match value {
         Some(value) if !(least..=0.0).contains(&value) => Err(Failure::usage(format!(
             "{name} is {value}, wanted {least} to 0"

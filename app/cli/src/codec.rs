@@ -1,0 +1,19 @@
+//! The form of sound that is written, from flags.
+
+use audiocpp::audio::{Codec, WavFormat};
+
+use crate::failure::{Failure, Outcome};
+
+/// Kinds of samples that `--samples` takes.
+pub const SAMPLES: [&str; 4] = ["s16", "s24", "s32", "f32"];
+
+/// The codec with a name, for a kind of samples if one was asked for.
+pub fn codec(name: &str, samples: Option<&str>) -> Outcome<Codec> {
+    let samples = samples.map(|kind| match kind {
+        "s24" => WavFormat::Pcm24,
+        "s32" => WavFormat::Pcm32,
+        "f32" => WavFormat::F32,
+        _ => WavFormat::Pcm16,
+    });
+    Codec::named(name, samples).map_err(|error| Failure::usage(error.to_string()))
+}

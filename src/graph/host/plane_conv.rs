@@ -186,9 +186,9 @@ mod tests {
     #[test]
     fn blocks_keep_every_thread_busy_and_fit_the_cache() {
         assert_eq!(block(100_000, 64, 400, 2), [512, 64]);
-        // Few outputs with a deep kernel: their channels are shared out.
-        let [each, columns] = block(128, 512, 6400, 2);
-        assert_eq!((each, columns), (40, 512));
+        // A deep kernel: as many channels as weights may be widened.
+        assert_eq!(block(128, 512, 6400, 2), [40, 163]);
+        // Few outputs: their channels are shared out.
         assert_eq!(block(8, 512, 64, 2), [4, 256]);
         assert!(block(1, 4096, 1 << 16, 4)[1] <= 64);
     }

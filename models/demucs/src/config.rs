@@ -386,7 +386,10 @@ mod tests {
                 json!({"sources": ["a"], "multi_freqs": [0.5]}),
                 "multi_freqs",
             ),
-            (json!({"sources": ["a"], "channels": 1u64 << 40}), "channels"),
+            (
+                json!({"sources": ["a"], "channels": 1u64 << 40}),
+                "channels",
+            ),
             (json!({"sources": ["a"], "growth": 1e9}), "growth"),
             (json!({"sources": ["a"], "segment": 1e30}), "segment"),
             (json!({"sources": ["a"], "t_heads": 0}), "t_heads"),

@@ -175,8 +175,12 @@ mod tests {
                 let found = spectrum.inverse(&bins, [4, 2 * c], level, length).unwrap();
                 assert_eq!(found.len(), length);
                 let wanted = samples.iter().skip(c).step_by(2);
-                // Slow waves have nothing at the highest frequency, which is left out.
-                let worst = found.iter().zip(wanted).map(|(a, b)| (a - b).abs());
+                // Slow waves have nothing at the highest frequency, which is left out. Near the ends
+                // half of the frames that hold a sample are cut off, as in the original.
+                let inner = 32..length.saturating_sub(32).max(32);
+                let pairs = found.iter().zip(wanted).enumerate();
+                let worst = pairs.filter(|(i, _)| inner.contains(i));
+                let worst = worst.map(|(_, (a, b))| (a - b).abs());
                 assert!(worst.fold(0.0, f32::max) < 0.02, "{length}");
             }
         }

@@ -96,7 +96,7 @@ fn shape(
     }
 }
 
-/// A sum of cosines at the pitch and all its multiples below [`HIGHEST`], each of size one; zero
+/// A sum of cosines at the pitch and all its multiples below `HIGHEST`, each of size one; zero
 /// where there is no pitch. One pitch for each [`HOP`] samples, joined by straight lines.
 pub fn pulses(pitch: &[f32]) -> Vec<f32> {
     let mut samples = Vec::with_capacity(pitch.len() * HOP);

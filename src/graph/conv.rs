@@ -72,15 +72,19 @@ impl<'g> Tensor<'g> {
         // rows that begin before the last one ends.
         let views = self.scope.device().is_cpu()
             && (weight.dtype() != DType::F32 || Product::serves(columns, weight));
-        let mut y = match columns.dims() {
-            // Many short inputs make one product of many rows.
-            [batch, steps, width] if batch > 1 && steps < SHORT => columns
-                .contiguous()
+        // Many short inputs make one product of many rows.
+        let [batch, steps, width] = columns.dims();
+        let joined = batch > 1 && steps < SHORT;
+        let columns = match views && !joined {
+            true => columns,
+            false => columns.contiguous(),
+        };
+        let mut y = match joined {
+            true => columns
                 .reshape(&[batch * steps, width])
                 .matmul_t(weight)
                 .reshape(&[batch, steps, weight.dim(0)]),
-            _ if views => columns.matmul_t(weight),
-            _ => columns.contiguous().matmul_t(weight),
+            false => columns.matmul_t(weight),
         };
         // ggml cannot move a view with overlapping rows from one backend to another.
         if ![x, columns, y].iter().all(|t| self.scope.runs(*t)) {

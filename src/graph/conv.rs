@@ -96,7 +96,7 @@ impl<'g> Tensor<'g> {
         }
     }
 
-    /// A packed tensor that lies on the device: inputs are written into the CPU's memory.
+    /// A packed tensor that the device computes, so that views of it never have to be moved there.
     pub(super) fn on_device(self) -> Tensor<'g> {
         let x = self.contiguous();
         // SAFETY: a live tensor.

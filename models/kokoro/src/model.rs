@@ -51,10 +51,7 @@ impl Family for Kokoro {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = match options.weight_type.as_deref() {
-            None => Policy::Native,
-            Some(name) => name.parse().map_err(Error::bad_input)?,
-        };
+        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
         let load = |device: &Device| Ok(open(path, device, policy)?);
         let (mut model, report) = options.on_device(context, load)?;
         model.device_report = report;
@@ -103,25 +100,16 @@ pub fn open(
     let net = Net::load(&root, size, device)?;
     let parameters = loader.parameters();
     let weights = loader.finish()?;
-    let name = if path.is_dir() {
-        path.file_name()
-    } else {
-        path.file_stem()
-    };
     Ok(KokoroModel {
         net: Arc::new(net),
         source: Arc::new(source),
         styles: Arc::new(styles),
         vocab: Arc::new(vocab),
         device: device.clone(),
-        device_report: DeviceReport {
-            device: device.name().to_owned(),
-            name: device.description().to_owned(),
-            ..DeviceReport::default()
-        },
+        device_report: DeviceReport::of(device),
         weights,
         parameters,
-        variant: name.map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        variant: ModelInfo::variant_of(path),
     })
 }
 

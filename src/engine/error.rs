@@ -4,6 +4,7 @@ use std::{fmt, io::ErrorKind};
 
 use serde::{Deserialize, Serialize};
 
+use super::Task;
 use crate::{audio, text};
 
 /// The engine's result.
@@ -124,6 +125,15 @@ impl Error {
     /// The model, build or format cannot do this.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Error::new(ErrorClass::Unsupported, message)
+    }
+
+    /// A family that does `own` alone was asked for another task.
+    pub fn other_task(family: &str, own: Task, asked: Task) -> Self {
+        Error::unsupported(format!(
+            "{family} does {} (task `{own}`), not {} (task `{asked}`)",
+            own.phrase(),
+            asked.phrase()
+        ))
     }
 
     /// A model file is damaged or not what its family expects.

@@ -8,6 +8,7 @@ pub mod check;
 mod device;
 mod error;
 mod formats;
+mod load_error;
 mod options;
 pub mod package;
 mod registry;
@@ -25,6 +26,7 @@ pub use check::Stage;
 pub use device::DeviceReport;
 pub use error::{Error, ErrorClass, Result};
 pub use formats::{FormatOptions, TranscriptFormat};
+pub use load_error::LoadError;
 pub use options::{OptionKind, OptionSpec, OptionValue, Options, Scope};
 pub use registry::{Family, FamilyInfo, LoadOptions, Model, ModelInfo, Registry, Session};
 pub use request::{

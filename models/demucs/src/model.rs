@@ -181,10 +181,7 @@ impl Model for DemucsModel {
                 let stems = DemucsStems::new(self.machines()?, self.weights.clone());
                 Ok(Session::Separate(Box::new(Separator::new(stems))))
             }
-            other => Err(Error::unsupported(format!(
-                "demucs does source separation (task `sep`), not {} (task `{other}`)",
-                other.phrase()
-            ))),
+            other => Err(Error::other_task("demucs", Task::Sep, other)),
         }
     }
 

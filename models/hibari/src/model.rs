@@ -106,18 +106,18 @@ pub fn open(
 ) -> std::result::Result<HibariModel, LoadError> {
     let (file, symbols) = package(path).ok_or_else(|| {
         let wanted = "no hibari: an .onnx file with vocab.json beside it is wanted";
-        LoadError::config(path, wanted.into())
+        LoadError::package(path, wanted)
     })?;
     let named = Named::new(weights::open(&file)?);
     if !named.is_hibari() {
         let problem = "this is not a hibari: its tensors have other names";
-        return Err(LoadError::config(&file, problem.into()));
+        return Err(LoadError::package(&file, problem));
     }
     let size = NetSize::read(&named)?;
-    let sounder = Sounder::new().map_err(|e| LoadError::config(&file, e.to_string()))?;
+    let sounder = Sounder::new().map_err(|e| LoadError::package(&file, e.to_string()))?;
     if size.bins != sounder.bins() {
         let problem = format!("it has {} bins, wanted {}", size.bins, sounder.bins());
-        return Err(LoadError::config(&file, problem));
+        return Err(LoadError::package(&file, problem));
     }
     let rows = size.text.symbols.min(size.prosody.symbols);
     let vocab = vocabulary(&symbols, rows)?;
@@ -139,7 +139,7 @@ pub fn open(
 
 /// Numbers of the symbols; each must be one of the `rows` of the network's tables.
 fn vocabulary(path: &Path, rows: usize) -> std::result::Result<HashMap<char, i32>, LoadError> {
-    let wrong = |problem: String| LoadError::config(path, problem);
+    let wrong = |problem: String| LoadError::package(path, problem);
     let json = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
     let symbols: HashMap<String, usize> =
         serde_json::from_slice(&json).map_err(|e| wrong(e.to_string()))?;
@@ -191,10 +191,7 @@ impl Model for HibariModel {
                 let voice = Voice::new(self.machine(), self.vocab.clone());
                 Ok(Session::Synthesize(Box::new(Speaker::new(voice))))
             }
-            other => Err(Error::unsupported(format!(
-                "hibari does speech synthesis (task `tts`), not {} (task `{other}`)",
-                other.phrase()
-            ))),
+            other => Err(Error::other_task("hibari", Task::Tts, other)),
         }
     }
 

@@ -84,7 +84,7 @@ struct Finder<'n>(&'n Named);
 
 impl Finder<'_> {
     fn wrong(&self, problem: String) -> LoadError {
-        LoadError::config(self.0.path(), problem)
+        LoadError::package(self.0.path(), problem)
     }
 
     fn shape<const N: usize>(&self, name: &str) -> Result<[usize; N], LoadError> {

@@ -116,9 +116,9 @@ impl Config {
     /// Reads the file.
     ///
     /// # Errors
-    /// [`LoadError::Config`].
+    /// [`LoadError::Package`].
     pub fn read(path: &Path) -> Result<Config, LoadError> {
-        let problem = |problem: String| LoadError::config(path, problem);
+        let problem = |problem: String| LoadError::package(path, problem);
         let bytes = std::fs::read(path).map_err(|e| problem(e.to_string()))?;
         let config: Config = serde_json::from_slice(&bytes).map_err(|e| problem(e.to_string()))?;
         let net = &config.istftnet;

@@ -45,56 +45,6 @@ pub mod styles;
 pub mod symbols;
 mod voice;
 
-use std::path::{Path, PathBuf};
-
-use audiocpp::{
-    engine::{Error, ErrorClass},
-    graph::GraphError,
-    weights,
-};
-
+pub use audiocpp::engine::LoadError;
 pub use model::{Kokoro, KokoroModel, open};
 pub use voice::Voice;
-
-/// Why a model could not be loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The weights, or the device that should hold them.
-    #[error(transparent)]
-    Weights(#[from] weights::LoadError),
-    /// A configuration, or weights that make no network.
-    #[error("{}: {problem}", path.display())]
-    Config {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The device.
-    #[error(transparent)]
-    Device(#[from] GraphError),
-}
-
-impl LoadError {
-    fn config(path: &Path, problem: String) -> LoadError {
-        LoadError::Config {
-            path: path.to_owned(),
-            problem,
-        }
-    }
-}
-
-impl From<weights::Error> for LoadError {
-    fn from(error: weights::Error) -> Self {
-        LoadError::Weights(error.into())
-    }
-}
-
-impl From<LoadError> for Error {
-    fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Device(e) | LoadError::Weights(weights::LoadError::Device(e)) => e.into(),
-            other => Error::from_error(ErrorClass::Model, &other),
-        }
-    }
-}

@@ -84,7 +84,7 @@ pub fn open(
     let package = Package::find(path).ok_or_else(|| {
         let wanted = "no Kokoro: a config.json or vocab.json with a `vocab`, and one weight file \
                       beside it, are wanted";
-        LoadError::config(path, wanted.into())
+        LoadError::package(path, wanted)
     })?;
     let config = Config::read(&package.config)?;
     let named = Named::new(weights::open(&package.weights)?);
@@ -93,7 +93,7 @@ pub fn open(
     let styles = Styles::read(&package.voices, 2 * size.style, path)?;
     let (n_fft, hop) = size.generator.transform;
     let head = IstftHead::new(n_fft, hop)
-        .map_err(|error| LoadError::config(&package.config, error.to_string()))?;
+        .map_err(|error| LoadError::package(&package.config, error.to_string()))?;
     let loader = Loader::new(&named, device, policy);
     let root = loader.root();
     let source = Source::load(&root.pp("decoder.generator"), &size.generator, head)?;
@@ -124,13 +124,13 @@ fn vocabulary(
     for (symbol, &number) in &config.vocab {
         let mut chars = symbol.chars();
         let (Some(char), None) = (chars.next(), chars.next()) else {
-            return Err(LoadError::config(
+            return Err(LoadError::package(
                 path,
                 format!("the symbol `{symbol}` is no character"),
             ));
         };
         if usize::try_from(number).map_or(true, |number| number >= rows) {
-            return Err(LoadError::config(
+            return Err(LoadError::package(
                 path,
                 format!("`{symbol}` has the number {number}; the network knows {rows}"),
             ));
@@ -179,10 +179,7 @@ impl Model for KokoroModel {
                 let voice = Voice::new(self.machine(), styles, vocab);
                 Ok(Session::Synthesize(Box::new(Speaker::new(voice))))
             }
-            other => Err(Error::unsupported(format!(
-                "kokoro does speech synthesis (task `tts`), not {} (task `{other}`)",
-                other.phrase()
-            ))),
+            other => Err(Error::other_task("kokoro", Task::Tts, other)),
         }
     }
 

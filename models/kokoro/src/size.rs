@@ -81,7 +81,7 @@ struct Finder<'n>(&'n Named);
 
 impl Finder<'_> {
     fn wrong(&self, problem: String) -> LoadError {
-        LoadError::config(self.0.path(), problem)
+        LoadError::package(self.0.path(), problem)
     }
 
     /// The shape of a weight, also of one that is stored with its gain apart.
@@ -113,7 +113,7 @@ impl NetSize {
     /// Reads them off `weights`, and what shapes do not tell from `config`.
     ///
     /// # Errors
-    /// [`LoadError::Config`].
+    /// [`LoadError::Package`].
     pub fn read(weights: &Named, config: &Config) -> Result<NetSize, LoadError> {
         let find = Finder(weights);
         let [symbols, hidden] = find.shape("text_encoder.embedding")?;

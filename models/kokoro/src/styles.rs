@@ -66,9 +66,9 @@ impl Styles {
         }
         match styles.voices.is_empty() {
             false => Ok(styles),
-            true => Err(LoadError::config(
+            true => Err(LoadError::package(
                 package,
-                "there are no voices (`voices/*.pt`, or an `.npz` of them)".into(),
+                "there are no voices (`voices/*.pt`, or an `.npz` of them)",
             )),
         }
     }
@@ -79,7 +79,7 @@ impl Styles {
         info: &weights::TensorInfo,
         path: &Path,
     ) -> std::result::Result<Vec<f32>, LoadError> {
-        let wrong = |problem: String| LoadError::config(path, problem);
+        let wrong = |problem: String| LoadError::package(path, problem);
         let fits = info.shape.last() == Some(&self.width) && info.shape.iter().all(|&n| n > 0);
         if !fits {
             let problem = format!(

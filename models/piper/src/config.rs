@@ -100,7 +100,7 @@ impl Default for PiperInference {
 }
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, LoadError> {
-    let problem = |problem: String| LoadError::config(path, problem);
+    let problem = |problem: String| LoadError::package(path, problem);
     let bytes = std::fs::read(path).map_err(|e| problem(e.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|e| problem(e.to_string()))
 }
@@ -109,10 +109,10 @@ impl VoiceConfig {
     /// Reads a Piper voice's `.onnx.json`.
     ///
     /// # Errors
-    /// [`LoadError::Config`].
+    /// [`LoadError::Package`].
     pub fn piper(path: &Path) -> Result<VoiceConfig, LoadError> {
         let file: PiperFile = read_json(path)?;
-        let problem = |problem: String| LoadError::config(path, problem);
+        let problem = |problem: String| LoadError::package(path, problem);
         let reads = match file.phoneme_type.as_deref() {
             None | Some("espeak") => Reads::Phonemes,
             Some("text") => Reads::Letters,
@@ -168,7 +168,7 @@ impl VoiceConfig {
     /// configuration.
     ///
     /// # Errors
-    /// [`LoadError::Config`].
+    /// [`LoadError::Package`].
     pub fn mms(folder: &Path, config: &MmsConfig) -> Result<VoiceConfig, LoadError> {
         let vocabulary: HashMap<String, i32> = read_json(&folder.join("vocab.json"))?;
         let path = folder.join("tokenizer_config.json");
@@ -177,11 +177,10 @@ impl VoiceConfig {
             false => MmsTokenizer::default(),
         };
         if tokenizer.is_uroman {
-            return Err(LoadError::config(
+            return Err(LoadError::package(
                 &path,
                 "this voice reads text that the uroman program has written in Latin letters, \
-                 which is not supported"
-                    .into(),
+                 which is not supported",
             ));
         }
         let blank = match tokenizer.add_blank {
@@ -217,7 +216,7 @@ impl VoiceConfig {
 fn rate(rate: u32, path: &Path) -> Result<u32, LoadError> {
     match rate {
         4000..=192_000 => Ok(rate),
-        _ => Err(LoadError::config(
+        _ => Err(LoadError::package(
             path,
             format!("a rate of {rate} samples a second"),
         )),
@@ -265,7 +264,7 @@ impl MmsConfig {
     /// Reads `config.json`.
     ///
     /// # Errors
-    /// [`LoadError::Config`]; also if it describes another kind of network.
+    /// [`LoadError::Package`]; also if it describes another kind of network.
     pub fn read(path: &Path) -> Result<MmsConfig, LoadError> {
         let config: MmsConfig = read_json(path)?;
         let sane = config.model_type == "vits"
@@ -274,7 +273,7 @@ impl MmsConfig {
             && config.duration_predictor_tail_bound > 0.0;
         match sane {
             true => Ok(config),
-            false => Err(LoadError::config(
+            false => Err(LoadError::package(
                 path,
                 format!("it describes a `{}`, no usable `vits`", config.model_type),
             )),

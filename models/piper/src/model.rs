@@ -122,7 +122,7 @@ pub fn open(
 ) -> std::result::Result<PiperModel, LoadError> {
     let package = Package::find(path).ok_or_else(|| {
         let wanted = "neither a Piper voice (.onnx with .onnx.json) nor a Hugging Face VITS";
-        LoadError::config(path, wanted.into())
+        LoadError::package(path, wanted)
     })?;
     let (source, config, mms) = match &package {
         Package::Piper(weights, settings) => {
@@ -137,7 +137,7 @@ pub fn open(
     let source = Named::new(source);
     if !source.is_vits() {
         let problem = "this is not a VITS: its tensors have other names";
-        return Err(LoadError::config(source.path(), problem.into()));
+        return Err(LoadError::package(source.path(), problem));
     }
     let size = NetSize::read(&source, mms.as_ref())?;
     check(&config, &size, path)?;
@@ -168,7 +168,7 @@ fn check(config: &VoiceConfig, size: &NetSize, path: &Path) -> std::result::Resu
         .copied()
         .find(|&n| n < 0 || n as usize >= size.symbols)
     {
-        return Err(LoadError::config(
+        return Err(LoadError::package(
             path,
             format!(
                 "a symbol has the number {number}; the network knows {}",
@@ -179,7 +179,7 @@ fn check(config: &VoiceConfig, size: &NetSize, path: &Path) -> std::result::Resu
     let wanted = size.speakers.0.max(1);
     match config.speakers.len().max(1) {
         n if n <= wanted => Ok(()),
-        n => Err(LoadError::config(
+        n => Err(LoadError::package(
             path,
             format!("{n} speakers are named; the network knows {wanted}"),
         )),
@@ -224,10 +224,7 @@ impl Model for PiperModel {
                 let voice = Voice::new(self.machine(), self.config.clone());
                 Ok(Session::Synthesize(Box::new(Speaker::new(voice))))
             }
-            other => Err(Error::unsupported(format!(
-                "piper does speech synthesis (task `tts`), not {} (task `{other}`)",
-                other.phrase()
-            ))),
+            other => Err(Error::other_task("piper", Task::Tts, other)),
         }
     }
 

@@ -65,7 +65,7 @@ struct Finder<'n>(&'n Named);
 
 impl Finder<'_> {
     fn wrong(&self, problem: String) -> LoadError {
-        LoadError::config(self.0.path(), problem)
+        LoadError::package(self.0.path(), problem)
     }
 
     fn shape<const N: usize>(&self, name: &str) -> Result<[usize; N], LoadError> {
@@ -106,7 +106,7 @@ impl NetSize {
     /// from the graph.
     ///
     /// # Errors
-    /// [`LoadError::Config`].
+    /// [`LoadError::Package`].
     pub fn read(weights: &Named, config: Option<&MmsConfig>) -> Result<NetSize, LoadError> {
         let find = Finder(weights);
         let [symbols, hidden] = find.shape("enc_p.emb.weight")?;

@@ -27,49 +27,5 @@ pub mod names;
 #[allow(missing_docs)] // the figure above and the field comments name the boxes
 pub mod net;
 
-use std::path::PathBuf;
-
-use audiocpp::{
-    engine::{Error, ErrorClass},
-    graph::GraphError,
-    weights,
-};
-
+pub use audiocpp::engine::LoadError;
 pub use model::{SileroModel, SileroVad, open};
-
-/// Why a model could not be loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The weights, or the device that should hold them.
-    #[error(transparent)]
-    Weights(#[from] weights::LoadError),
-    /// A file without a network of this kind.
-    #[error("{}: {problem}", path.display())]
-    Network {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-}
-
-impl From<weights::Error> for LoadError {
-    fn from(error: weights::Error) -> Self {
-        LoadError::Weights(error.into())
-    }
-}
-
-impl From<GraphError> for LoadError {
-    fn from(error: GraphError) -> Self {
-        LoadError::Weights(error.into())
-    }
-}
-
-impl From<LoadError> for Error {
-    fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Weights(weights::LoadError::Device(e)) => e.into(),
-            other => Error::from_error(ErrorClass::Model, &other),
-        }
-    }
-}

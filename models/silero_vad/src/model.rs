@@ -120,19 +120,15 @@ pub fn open(
     device: &Device,
     policy: Policy,
 ) -> std::result::Result<SileroModel, LoadError> {
-    let problem = |path: &Path, problem: &str| LoadError::Network {
-        path: path.to_owned(),
-        problem: problem.into(),
-    };
     let file = weights_file(path).ok_or_else(|| {
         let wanted = "wanted silero_vad.onnx, or one other .onnx or .safetensors file";
-        problem(path, wanted)
+        LoadError::package(path, wanted)
     })?;
     let source: Arc<dyn Source> = Arc::from(weights::open(&file)?);
     let found = networks(source);
     if found.is_empty() {
         let wanted = "this is not a Silero VAD of version 5 or 6: its tensors have other names";
-        return Err(problem(&file, wanted));
+        return Err(LoadError::package(&file, wanted));
     }
     let mut model = SileroModel {
         nets: Vec::new(),
@@ -189,10 +185,7 @@ impl Model for SileroModel {
                 };
                 Ok(Session::DetectSpeech(Box::new(SpeechDetector::new(frames))))
             }
-            other => Err(Error::unsupported(format!(
-                "silero_vad does voice activity detection (task `vad`), not {} (task `{other}`)",
-                other.phrase()
-            ))),
+            other => Err(Error::other_task("silero_vad", Task::Vad, other)),
         }
     }
 

@@ -31,56 +31,6 @@ pub mod net;
 mod separate;
 pub mod size;
 
-use std::path::{Path, PathBuf};
-
-use audiocpp::{
-    engine::{Error, ErrorClass},
-    graph::GraphError,
-    weights,
-};
-
+pub use audiocpp::engine::LoadError;
 pub use model::{Spleeter, SpleeterModel, open};
 pub use separate::SpleeterStems;
-
-/// Why a model could not be loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The weights, or the device that should hold them.
-    #[error(transparent)]
-    Weights(#[from] weights::LoadError),
-    /// Files that make no model.
-    #[error("{}: {problem}", path.display())]
-    Package {
-        /// The file or folder.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The device.
-    #[error(transparent)]
-    Device(#[from] GraphError),
-}
-
-impl LoadError {
-    fn package(path: &Path, problem: impl Into<String>) -> LoadError {
-        LoadError::Package {
-            path: path.to_owned(),
-            problem: problem.into(),
-        }
-    }
-}
-
-impl From<weights::Error> for LoadError {
-    fn from(error: weights::Error) -> Self {
-        LoadError::Weights(error.into())
-    }
-}
-
-impl From<LoadError> for Error {
-    fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Device(e) | LoadError::Weights(weights::LoadError::Device(e)) => e.into(),
-            other => Error::from_error(ErrorClass::Model, &other),
-        }
-    }
-}

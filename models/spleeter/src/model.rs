@@ -230,10 +230,7 @@ impl Model for SpleeterModel {
                 let stems = SpleeterStems::new(self.machine())?;
                 Ok(Session::Separate(Box::new(Separator::new(stems))))
             }
-            other => Err(Error::unsupported(format!(
-                "spleeter does source separation (task `sep`), not {} (task `{other}`)",
-                other.phrase()
-            ))),
+            other => Err(Error::other_task("spleeter", Task::Sep, other)),
         }
     }
 

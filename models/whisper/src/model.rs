@@ -323,10 +323,7 @@ impl Model for WhisperModel {
                 tokenizer: self.tokenizer.clone(),
                 mel: self.mel.clone(),
             }))),
-            other => Err(Error::unsupported(format!(
-                "whisper does speech recognition (task `asr`), not {} (task `{other}`)",
-                other.phrase()
-            ))),
+            other => Err(Error::other_task("whisper", Task::Asr, other)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use audiocpp::{
     engine::{Error, ErrorClass, Result, RunContext},
-    graph::{DType, Device, Graph, GraphError},
+    graph::{DType, Device, Graph, GraphError, Kept},
     nn::durations::spread,
     sampling::TorchRandom,
 };
@@ -60,7 +60,7 @@ pub struct Machine {
     net: Arc<Net>,
     sounder: Arc<Sounder>,
     device: Device,
-    graphs: Vec<(Stage, usize, Graph)>,
+    graphs: Kept<(Stage, usize)>,
 }
 
 impl Machine {
@@ -70,7 +70,7 @@ impl Machine {
             net,
             sounder,
             device: device.clone(),
-            graphs: Vec::new(),
+            graphs: Kept::new(KEPT),
         }
     }
 
@@ -166,47 +166,35 @@ impl Machine {
 
     /// The graph of a stage for `length` symbols, steps or frames, made on its first use.
     fn graph(&mut self, stage: Stage, length: usize) -> Result<&mut Graph, GraphError> {
-        let found = self
-            .graphs
-            .iter()
-            .position(|(kind, n, _)| (*kind, *n) == (stage, length));
-        let entry = match found {
-            Some(at) => self.graphs.remove(at),
-            None => (stage, length, self.build(stage, length)?),
-        };
-        if self.graphs.len() == KEPT {
-            self.graphs.remove(0);
-        }
-        self.graphs.push(entry);
-        let last = self.graphs.len() - 1;
-        Ok(&mut self.graphs[last].2)
+        let (net, device) = (&*self.net, &self.device);
+        self.graphs
+            .get((stage, length), || build(net, device, stage, length))
     }
+}
 
-    fn build(&self, stage: Stage, length: usize) -> Result<Graph, GraphError> {
-        let net = &*self.net;
-        Graph::build_exact(&self.device, |g| {
-            match stage {
-                Stage::Encoder => {
-                    let symbols = g.input("symbols", DType::I32, &[length]);
-                    g.output("text", net.text.forward(symbols));
-                    let prosody = net.prosody.text.forward(symbols);
-                    g.output("durations", net.prosody.durations(prosody));
-                    g.output("prosody", prosody);
-                }
-                Stage::Melody => {
-                    let shape = [1, length, net.size.prosody.width];
-                    let x = g.input("prosody", DType::F32, &shape);
-                    g.output("melody", net.prosody.melody(x));
-                }
-                Stage::Decoder => {
-                    let shape = [1, length, net.size.text.width + 2];
-                    let x = g.input("frames", DType::F32, &shape);
-                    g.output("spectra", net.decoder.forward(x));
-                }
+fn build(net: &Net, device: &Device, stage: Stage, length: usize) -> Result<Graph, GraphError> {
+    Graph::build_exact(device, |g| {
+        match stage {
+            Stage::Encoder => {
+                let symbols = g.input("symbols", DType::I32, &[length]);
+                g.output("text", net.text.forward(symbols));
+                let prosody = net.prosody.text.forward(symbols);
+                g.output("durations", net.prosody.durations(prosody));
+                g.output("prosody", prosody);
             }
-            Ok(())
-        })
-    }
+            Stage::Melody => {
+                let shape = [1, length, net.size.prosody.width];
+                let x = g.input("prosody", DType::F32, &shape);
+                g.output("melody", net.prosody.melody(x));
+            }
+            Stage::Decoder => {
+                let shape = [1, length, net.size.text.width + 2];
+                let x = g.input("frames", DType::F32, &shape);
+                g.output("spectra", net.decoder.forward(x));
+            }
+        }
+        Ok(())
+    })
 }
 
 fn row(rows: &[f32], symbol: i32, width: usize) -> &[f32] {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use audiocpp::{
     engine::{Result, RunContext},
-    graph::{DType, Device, Graph, GraphError},
+    graph::{DType, Device, Graph, GraphError, Kept},
     nn::{Spline, durations},
     sampling::TorchRandom,
 };
@@ -45,7 +45,7 @@ enum Stage {
 pub struct Machine {
     net: Arc<Net>,
     device: Device,
-    graphs: Vec<(Stage, usize, Graph)>,
+    graphs: Kept<(Stage, usize)>,
 }
 
 /// What the text encoder makes of the symbols of a sentence.
@@ -65,7 +65,7 @@ impl Machine {
         Machine {
             net,
             device: device.clone(),
-            graphs: Vec::new(),
+            graphs: Kept::new(KEPT),
         }
     }
 
@@ -243,58 +243,46 @@ impl Machine {
 
     /// The graph of a stage for `length` symbols or frames, made on its first use.
     fn graph(&mut self, stage: Stage, length: usize) -> Result<&mut Graph, GraphError> {
-        let found = self
-            .graphs
-            .iter()
-            .position(|(kind, n, _)| (*kind, *n) == (stage, length));
-        let entry = match found {
-            Some(at) => self.graphs.remove(at),
-            None => (stage, length, self.build(stage, length)?),
-        };
-        if self.graphs.len() == KEPT {
-            self.graphs.remove(0);
-        }
-        self.graphs.push(entry);
-        let last = self.graphs.len() - 1;
-        Ok(&mut self.graphs[last].2)
+        let (net, device) = (&*self.net, &self.device);
+        self.graphs
+            .get((stage, length), || build(net, device, stage, length))
     }
+}
 
-    fn build(&self, stage: Stage, length: usize) -> Result<Graph, GraphError> {
-        let net = &*self.net;
-        let latent = net.size.latent;
-        Graph::build_exact(&self.device, |g| {
-            let speaker = || {
-                net.speakers.as_ref()?;
-                net.speaker(g, g.input("speaker", DType::I32, &[1]))
-            };
-            let frames = |name| g.input(name, DType::F32, &[1, length, latent]);
-            match stage {
-                Stage::Encoder => {
-                    let symbols = g.input("symbols", DType::I32, &[length]);
-                    let x = net.encoder.forward(symbols);
-                    g.output("statistics", net.encoder.statistics.forward(x));
-                    g.output("durations", net.durations.prepare(x, speaker()));
-                }
-                Stage::Spline(layer) => {
-                    if let Durations::Stochastic { layers, .. } = &net.durations {
-                        let half = g.input("half", DType::F32, &[1, length, 1]);
-                        let width = layers[layer].pre.weight.shape()[0];
-                        let told = g.input("told", DType::F32, &[1, length, width]);
-                        g.output("parameters", layers[layer].forward(half, told));
-                    }
-                }
-                Stage::Flow => {
-                    let z = net.flow.inverse(frames("latents"), speaker());
-                    g.output("frames", z);
-                }
-                Stage::Vocoder => {
-                    let samples = net.vocoder.forward(frames("frames"), speaker());
-                    g.output("samples", samples);
+fn build(net: &Net, device: &Device, stage: Stage, length: usize) -> Result<Graph, GraphError> {
+    let latent = net.size.latent;
+    Graph::build_exact(device, |g| {
+        let speaker = || {
+            net.speakers.as_ref()?;
+            net.speaker(g, g.input("speaker", DType::I32, &[1]))
+        };
+        let frames = |name| g.input(name, DType::F32, &[1, length, latent]);
+        match stage {
+            Stage::Encoder => {
+                let symbols = g.input("symbols", DType::I32, &[length]);
+                let x = net.encoder.forward(symbols);
+                g.output("statistics", net.encoder.statistics.forward(x));
+                g.output("durations", net.durations.prepare(x, speaker()));
+            }
+            Stage::Spline(layer) => {
+                if let Durations::Stochastic { layers, .. } = &net.durations {
+                    let half = g.input("half", DType::F32, &[1, length, 1]);
+                    let width = layers[layer].pre.weight.shape()[0];
+                    let told = g.input("told", DType::F32, &[1, length, width]);
+                    g.output("parameters", layers[layer].forward(half, told));
                 }
             }
-            Ok(())
-        })
-    }
+            Stage::Flow => {
+                let z = net.flow.inverse(frames("latents"), speaker());
+                g.output("frames", z);
+            }
+            Stage::Vocoder => {
+                let samples = net.vocoder.forward(frames("frames"), speaker());
+                g.output("samples", samples);
+            }
+        }
+        Ok(())
+    })
 }
 
 fn run(graph: &mut Graph, speaker: i32) -> Result<(), GraphError> {

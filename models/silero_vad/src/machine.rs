@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use audiocpp::{
     engine::Result,
-    graph::{DType, Device, Graph, GraphError},
+    graph::{DType, Device, Graph, GraphError, Kept},
 };
 
 use crate::{
@@ -27,7 +27,7 @@ pub struct State {
 pub struct Machine {
     net: Arc<Net>,
     device: Device,
-    graphs: Vec<(usize, Graph)>,
+    graphs: Kept<usize>,
     rows: Vec<f32>,
     gates: Vec<f32>,
 }
@@ -38,7 +38,7 @@ impl Machine {
         Machine {
             net,
             device: device.clone(),
-            graphs: Vec::new(),
+            graphs: Kept::new(BATCHES.len()),
             rows: Vec::new(),
             gates: Vec::new(),
         }
@@ -106,27 +106,20 @@ impl Machine {
         }
         self.rows.resize(batch * size.row(), 0.0);
         self.gates.resize(batch * 4 * HIDDEN, 0.0);
-        let graph = match self.graphs.iter().position(|(n, _)| *n == batch) {
-            Some(at) => &mut self.graphs[at].1,
-            None => {
-                let graph = self.build(batch)?;
-                self.graphs.push((batch, graph));
-                let last = self.graphs.len() - 1;
-                &mut self.graphs[last].1
-            }
-        };
+        let (net, device) = (&*self.net, &self.device);
+        let graph = self.graphs.get(batch, || build(net, device, batch))?;
         graph.write("samples", &self.rows)?;
         graph.compute()?;
         graph.read_into("gates", &mut self.gates)?;
         self.gates.truncate(frames * 4 * HIDDEN);
         Ok(())
     }
+}
 
-    fn build(&self, frames: usize) -> Result<Graph, GraphError> {
-        Graph::build_exact(&self.device, |g| {
-            let samples = g.input("samples", DType::F32, &[frames, self.net.size.row()]);
-            g.output("gates", self.net.forward(samples));
-            Ok(())
-        })
-    }
+fn build(net: &Net, device: &Device, frames: usize) -> Result<Graph, GraphError> {
+    Graph::build_exact(device, |g| {
+        let samples = g.input("samples", DType::F32, &[frames, net.size.row()]);
+        g.output("gates", net.forward(samples));
+        Ok(())
+    })
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use audiocpp::graph::{
-    BufferBuilder, DType, Device, DeviceRequest, DeviceTensor, Graph, GraphError, Kernel, Scope,
-    Tensor,
+    BufferBuilder, DType, Device, DeviceRequest, DeviceTensor, Graph, GraphError, Kept, Kernel,
+    Scope, Tensor,
 };
 use half::f16;
 
@@ -100,7 +100,6 @@ struct Window {
     kernel: Kernel,
     encoder: Graph,
     cross: CrossCache,
-    steps: Vec<(StepShape, Graph)>,
 }
 
 /// The network with its state on one device; used by one request at a time.
@@ -115,6 +114,8 @@ pub struct Machine {
     /// The size in use. Another size takes its place: two would double the memory of a long
     /// recording at its end.
     window: Option<Window>,
+    /// The decoder's graphs for the window in use.
+    steps: Kept<StepShape>,
 }
 
 impl Machine {
@@ -132,6 +133,7 @@ impl Machine {
             own,
             rows,
             window: None,
+            steps: Kept::new(MAX_STEP_GRAPHS),
         })
     }
 
@@ -151,9 +153,7 @@ impl Machine {
         if rows > self.rows {
             self.own = self_cache(&self.device, &self.net, rows)?;
             self.rows = rows;
-            if let Some(window) = &mut self.window {
-                window.steps.clear();
-            }
+            self.steps.clear();
         }
         Ok(())
     }
@@ -192,12 +192,9 @@ impl Machine {
     /// ggml's names of the operators behind the current window: the encoder's, then those of every
     /// decoder graph in use.
     pub fn operators(&self) -> Vec<&'static str> {
-        let graphs = |w: &'_ Window| {
-            let mut names = w.encoder.operators();
-            names.extend(w.steps.iter().flat_map(|(_, graph)| graph.operators()));
-            names
-        };
-        self.window.as_ref().map(graphs).unwrap_or_default()
+        let encoder = self.window.iter().map(|window| &window.encoder);
+        let graphs = encoder.chain(self.steps.iter());
+        graphs.flat_map(Graph::operators).collect()
     }
 
     /// Encoder frames that were computed for the current window.
@@ -209,6 +206,7 @@ impl Machine {
         if self.window.as_ref().is_some_and(|w| w.frames == *frames) {
             return Ok(());
         }
+        self.steps.clear();
         self.window = None;
         let window = Window::new(
             &self.device,
@@ -244,25 +242,17 @@ impl Machine {
     /// The scores of at most `MAX_LANES` lanes.
     fn score_piece(&mut self, lanes: &[Lane], wanted: &[usize]) -> Result<Vec<f32>, GraphError> {
         let shape = StepShape::of(lanes, wanted.len(), self.rows);
-        let window = self.window.as_mut().ok_or_else(not_encoded)?;
-        if let Some(at) = window.steps.iter().position(|(s, _)| *s == shape) {
-            let used = window.steps.remove(at);
-            window.steps.push(used);
-        } else {
-            if window.steps.len() == MAX_STEP_GRAPHS {
-                window.steps.remove(0);
-            }
-            let graph = step_graph(
+        let window = self.window.as_ref().ok_or_else(not_encoded)?;
+        let graph = self.steps.get(shape, || {
+            step_graph(
                 &self.device,
                 self.exact,
                 &self.net,
                 &self.own,
                 window,
                 shape,
-            )?;
-            window.steps.push((shape, graph));
-        }
-        let (_, graph) = window.steps.last_mut().expect("just pushed");
+            )
+        })?;
         write_lanes(graph, lanes, shape.lanes, shape.pool)?;
         write_weights(graph, &window.weights, shape.lanes)?;
         let mut rows: Vec<i32> = wanted.iter().map(|&i| i as i32).collect();
@@ -349,7 +339,6 @@ impl Window {
             kernel,
             encoder,
             cross,
-            steps: Vec::new(),
         })
     }
 }

@@ -35,7 +35,7 @@ use clap::{
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::{Cli, Command, FlagForm},
+    args::{Cli, Command, DeviceArgs, FlagForm},
     failure::{Failure, Outcome},
     say::args::SpeechFlags,
     separate::args::SeparateFlags,
@@ -52,13 +52,13 @@ fn main() -> ExitCode {
         words.remove(1);
     }
     if asks_for(&words, &["tts", "clon", "vdes"]) {
-        return flag_speech(words, parse_only, &registry);
+        return run_flags::<SpeechFlags>(words, parse_only, &registry);
     }
     if asks_for(&words, &["vad"]) {
-        return flag_vad(words, parse_only, &registry);
+        return run_flags::<VadFlags>(words, parse_only, &registry);
     }
     if asks_for(&words, &["sep"]) {
-        return flag_separation(words, parse_only, &registry);
+        return run_flags::<SeparateFlags>(words, parse_only, &registry);
     }
     let cli = match Cli::try_parse_from(words) {
         Ok(_) if parse_only => return ExitCode::SUCCESS,
@@ -85,55 +85,60 @@ fn asks_for(words: &[OsString], tasks: &[&str]) -> bool {
     named || words.iter().any(joined)
 }
 
-/// Runs `--task tts ...`.
-fn flag_speech(words: Vec<OsString>, parse_only: bool, registry: &Registry) -> ExitCode {
-    let flags = match SpeechFlags::try_parse_from(words) {
-        Ok(_) if parse_only => return ExitCode::SUCCESS,
-        Ok(flags) => flags,
-        Err(error) => return refuse(&error, registry),
-    };
-    log_to_stderr(flags.verbose);
-    let device = flags.model.device.clone();
-    if let Some(code) = launch::again_for(&device) {
-        return code;
+/// audio.cpp's flags for some tasks.
+trait Flags: Parser {
+    /// How much to say on stderr, and the device.
+    fn common(&self) -> (u8, &DeviceArgs);
+
+    /// Runs what they ask for.
+    fn run(self, registry: &Registry, cancel: &CancelToken) -> Outcome;
+}
+
+impl Flags for SpeechFlags {
+    fn common(&self) -> (u8, &DeviceArgs) {
+        (self.verbose, &self.model.device)
     }
-    let outcome = stop_on_interrupt().and_then(|cancel| {
-        let task: Task = flags.task.parse().map_err(Failure::setup)?;
+
+    fn run(self, registry: &Registry, cancel: &CancelToken) -> Outcome {
+        let task: Task = self.task.parse().map_err(Failure::setup)?;
         registry.require_task(task).map_err(Failure::setup)?;
-        say::run(&flags.into_say(), registry, &cancel)
-    });
-    end(outcome)
+        say::run(&self.into_say(), registry, cancel)
+    }
 }
 
-/// Runs `--task vad ...`.
-fn flag_vad(words: Vec<OsString>, parse_only: bool, registry: &Registry) -> ExitCode {
-    let flags = match VadFlags::try_parse_from(words) {
+impl Flags for VadFlags {
+    fn common(&self) -> (u8, &DeviceArgs) {
+        (self.verbose, &self.model.device)
+    }
+
+    fn run(self, registry: &Registry, cancel: &CancelToken) -> Outcome {
+        vad::run(&self.into(), registry, cancel)
+    }
+}
+
+impl Flags for SeparateFlags {
+    fn common(&self) -> (u8, &DeviceArgs) {
+        (self.verbose, &self.model.device)
+    }
+
+    fn run(self, registry: &Registry, cancel: &CancelToken) -> Outcome {
+        separate::run(&self.into_separate(), registry, cancel)
+    }
+}
+
+/// Runs `--task ...`.
+fn run_flags<F: Flags>(words: Vec<OsString>, parse_only: bool, registry: &Registry) -> ExitCode {
+    let flags = match F::try_parse_from(words) {
         Ok(_) if parse_only => return ExitCode::SUCCESS,
         Ok(flags) => flags,
         Err(error) => return refuse(&error, registry),
     };
-    log_to_stderr(flags.verbose);
-    if let Some(code) = launch::again_for(&flags.model.device) {
+    let (verbose, device) = flags.common();
+    log_to_stderr(verbose);
+    if let Some(code) = launch::again_for(device) {
         return code;
     }
-    let outcome = stop_on_interrupt().and_then(|cancel| vad::run(&flags.into(), registry, &cancel));
-    end(outcome)
-}
-
-/// Runs `--task sep ...`.
-fn flag_separation(words: Vec<OsString>, parse_only: bool, registry: &Registry) -> ExitCode {
-    let flags = match SeparateFlags::try_parse_from(words) {
-        Ok(_) if parse_only => return ExitCode::SUCCESS,
-        Ok(flags) => flags,
-        Err(error) => return refuse(&error, registry),
-    };
-    log_to_stderr(flags.verbose);
-    if let Some(code) = launch::again_for(&flags.model.device) {
-        return code;
-    }
-    let outcome = stop_on_interrupt()
-        .and_then(|cancel| separate::run(&flags.into_separate(), registry, &cancel));
-    end(outcome)
+    end(stop_on_interrupt().and_then(|cancel| flags.run(registry, &cancel)))
 }
 
 fn end(outcome: Outcome) -> ExitCode {

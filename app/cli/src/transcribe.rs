@@ -90,20 +90,9 @@ pub fn run(job: &Job, registry: &Registry, cancel: &CancelToken) -> Outcome {
         loaded: None,
     };
     let started = Instant::now();
-    let mut timing = Timing::default();
-    for (input, target) in inputs.iter().zip(&targets) {
-        match runner.one(input, target)? {
-            Ok(done) => {
-                done.log();
-                timing.inputs.push(done);
-            }
-            Err(error) => {
-                progress.clear();
-                progress.line(&error_line(&input.name, &error));
-            }
-        }
-    }
-    progress.clear();
+    let mut timing = Timing::of_each(&inputs, &progress, |input, at| {
+        runner.one(input, &targets[at])
+    })?;
     timing.load_seconds = runner.loaded.map_or(0.0, |loaded| loaded.seconds);
     let file = job.request.timing_json.as_deref();
     timing.report(&inputs, file, &progress, started)
@@ -119,6 +108,30 @@ pub fn at_most_one_stdin(inputs: &[Input]) -> Outcome {
 }
 
 impl Timing {
+    /// Runs every input, by its place in the list, whatever happens to the others. The inner error of
+    /// `one` is about its input alone; the outer one ends the job.
+    pub fn of_each(
+        inputs: &[Input],
+        progress: &Progress,
+        mut one: impl FnMut(&Input, usize) -> Outcome<Result<Done, Error>>,
+    ) -> Outcome<Timing> {
+        let mut timing = Timing::default();
+        for (at, input) in inputs.iter().enumerate() {
+            match one(input, at)? {
+                Ok(done) => {
+                    done.log();
+                    timing.inputs.push(done);
+                }
+                Err(error) => {
+                    progress.clear();
+                    progress.line(&error_line(&input.name, &error));
+                }
+            }
+        }
+        progress.clear();
+        Ok(timing)
+    }
+
     /// Says how a job with many inputs went, writes `file`, and fails if an input failed.
     pub fn report(
         &self,

@@ -45,41 +45,24 @@ pub fn prepare(args: &Bench, task: Task, choice: &Choice, model: &dyn Model) -> 
     match session {
         Session::Transcribe(mut session) => {
             let request = transcribe_request(args, choice)?;
-            let clips = recordings(&args.inputs)?;
-            Ok(Box::new(move |context| {
-                let mut made = Made {
-                    audio_seconds: 0.0,
-                    result: String::new(),
-                };
-                for clip in &clips {
-                    let mut source = clip.clone().into_source();
-                    let transcript = transcribe(&mut *session, &request, &mut source, context)?;
-                    made.audio_seconds += clip.duration();
-                    made.result += &transcript.text;
-                    made.result.push('\n');
-                }
-                Ok(made)
-            }))
+            of_each(args, move |clip, context| {
+                let seconds = clip.duration();
+                let mut source = clip.into_source();
+                let transcript = transcribe(&mut *session, &request, &mut source, context)?;
+                Ok((seconds, transcript.text + "\n"))
+            })
         }
         Session::DetectSpeech(mut session) => {
             let request = DetectSpeechRequest {
                 options: request_options(args, choice)?,
                 ..DetectSpeechRequest::default()
             };
-            let clips = recordings(&args.inputs)?;
-            Ok(Box::new(move |context| {
-                let mut made = Made {
-                    audio_seconds: 0.0,
-                    result: String::new(),
-                };
-                for clip in &clips {
-                    let mut source = clip.clone().into_source();
-                    let activity = detect_speech(&mut *session, &request, &mut source, context)?;
-                    made.audio_seconds += activity.duration;
-                    made.result += &ActivityFormat::Text.render(&activity, None);
-                }
-                Ok(made)
-            }))
+            of_each(args, move |clip, context| {
+                let mut source = clip.into_source();
+                let activity = detect_speech(&mut *session, &request, &mut source, context)?;
+                let text = ActivityFormat::Text.render(&activity, None);
+                Ok((activity.duration, text))
+            })
         }
         Session::Separate(mut session) => {
             let request = SeparateRequest {
@@ -88,23 +71,33 @@ pub fn prepare(args: &Bench, task: Task, choice: &Choice, model: &dyn Model) -> 
                 options: request_options(args, choice)?,
                 ..SeparateRequest::default()
             };
-            let clips = recordings(&args.inputs)?;
-            Ok(Box::new(move |context| {
-                let mut made = Made {
-                    audio_seconds: 0.0,
-                    result: String::new(),
-                };
-                for clip in &clips {
-                    let mut source = clip.clone().into_source();
-                    let found = session.separate(&request, &mut source, context)?;
-                    made.audio_seconds += found.duration;
-                    made.result += &format!("{:.1?}\n", found.remainder_db);
-                }
-                Ok(made)
-            }))
+            of_each(args, move |clip, context| {
+                let found = session.separate(&request, &mut clip.into_source(), context)?;
+                Ok((found.duration, format!("{:.1?}\n", found.remainder_db)))
+            })
         }
         other => Err(Error::unsupported(format!("{other:?} cannot be timed"))),
     }
+}
+
+/// A run of `one` over every recording: its seconds, and what shall be the same each time.
+fn of_each(
+    args: &Bench,
+    mut one: impl FnMut(Audio, &RunContext) -> Result<(f64, String)> + 'static,
+) -> Result<Work> {
+    let clips = recordings(&args.inputs)?;
+    Ok(Box::new(move |context| {
+        let mut made = Made {
+            audio_seconds: 0.0,
+            result: String::new(),
+        };
+        for clip in &clips {
+            let (seconds, result) = one(clip.clone(), context)?;
+            made.audio_seconds += seconds;
+            made.result += &result;
+        }
+        Ok(made)
+    }))
 }
 
 fn transcribe_request(args: &Bench, choice: &Choice) -> Result<TranscribeRequest> {

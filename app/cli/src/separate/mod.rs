@@ -29,10 +29,10 @@ use self::{
 use crate::{
     codec::codec,
     failure::{Failure, Outcome},
-    inputs::{Input, Place, expand},
+    inputs::{Input, expand},
     model::Choice,
     progress::Progress,
-    transcribe::{ends_the_job, error_line, open},
+    transcribe::{at_most_one_stdin, ends_the_job, error_line, open},
 };
 
 /// Runs the job; every mix is tried, whatever happens to the others.
@@ -40,10 +40,7 @@ pub fn run(args: &args::Separate, registry: &Registry, cancel: &CancelToken) -> 
     let choice = Choice::new(&args.model, Task::Sep, registry)?;
     let request = request(&args.request, &choice)?;
     let inputs = expand(&args.inputs);
-    let stdin = inputs.iter().filter(|input| input.place == Place::Stdin);
-    if stdin.count() > 1 {
-        return Err(Failure::usage("standard input (-) can be read only once"));
-    }
+    at_most_one_stdin(&inputs)?;
     let manner = manner(&args.request, &choice, &inputs)?;
     let tracks = manner.names.tracks(&inputs)?;
     let progress = Progress::new();

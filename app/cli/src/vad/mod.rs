@@ -22,7 +22,7 @@ use crate::{
     output,
     progress::Progress,
     targets::{Target, ends_open, in_files, make_folder, refuse_taken, require_folder},
-    transcribe::{Done, Timing, at_most_one_stdin, ends_the_job, error_line, open},
+    transcribe::{Done, Timing, at_most_one_stdin, ends_the_job, open},
 };
 
 /// What one command asks for.
@@ -84,20 +84,9 @@ pub fn run(job: &Job, registry: &Registry, cancel: &CancelToken) -> Outcome {
         loaded: None,
     };
     let started = Instant::now();
-    let mut timing = Timing::default();
-    for (input, target) in inputs.iter().zip(&targets) {
-        match runner.one(input, target)? {
-            Ok(done) => {
-                done.log();
-                timing.inputs.push(done);
-            }
-            Err(error) => {
-                progress.clear();
-                progress.line(&error_line(&input.name, &error));
-            }
-        }
-    }
-    progress.clear();
+    let mut timing = Timing::of_each(&inputs, &progress, |input, at| {
+        runner.one(input, &targets[at])
+    })?;
     timing.load_seconds = runner.loaded.map_or(0.0, |loaded| loaded.seconds);
     timing.report(&inputs, args.timing_json.as_deref(), &progress, started)
 }

@@ -12,6 +12,7 @@ use audiocpp::{
         RunContext, Scope, Session, Speaker, Stage, Task, VoiceInfo,
     },
     graph::{Buffer, Device},
+    text::phonemes::vocabulary,
     weights::{self, Loader, Policy},
 };
 
@@ -120,7 +121,7 @@ pub fn open(
         return Err(LoadError::package(&file, problem));
     }
     let rows = size.text.symbols.min(size.prosody.symbols);
-    let vocab = vocabulary(&symbols, rows)?;
+    let vocab = symbol_numbers(&symbols, rows)?;
     let loader = Loader::new(&named, device, policy);
     let net = Net::load(&loader.root(), size).map_err(LoadError::Weights)?;
     let parameters = loader.parameters();
@@ -138,25 +139,15 @@ pub fn open(
 }
 
 /// Numbers of the symbols; each must be one of the `rows` of the network's tables.
-fn vocabulary(path: &Path, rows: usize) -> std::result::Result<HashMap<char, i32>, LoadError> {
+fn symbol_numbers(path: &Path, rows: usize) -> std::result::Result<HashMap<char, i32>, LoadError> {
     let wrong = |problem: String| LoadError::package(path, problem);
     let json = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
-    let symbols: HashMap<String, usize> =
+    let symbols: HashMap<String, u32> =
         serde_json::from_slice(&json).map_err(|e| wrong(e.to_string()))?;
-    let mut vocab = HashMap::with_capacity(symbols.len());
-    for (symbol, number) in symbols {
-        let mut chars = symbol.chars();
-        match (chars.next(), chars.next()) {
-            (Some(char), None) if number < rows => vocab.insert(char, number as i32),
-            (Some(_), None) => {
-                let problem =
-                    format!("`{symbol}` has the number {number}; the network knows {rows}");
-                return Err(wrong(problem));
-            }
-            _ => return Err(wrong(format!("the symbol `{symbol}` is no character"))),
-        };
-    }
-    Ok(vocab)
+    let symbols = symbols
+        .into_iter()
+        .map(|(symbol, row)| (symbol, row.into()));
+    vocabulary(symbols, rows).map_err(|e| wrong(e.to_string()))
 }
 
 impl HibariModel {

@@ -10,6 +10,7 @@ use audiocpp::{
     graph::{Buffer, Device},
     nn::IstftHead,
     sampling::TorchRandom,
+    text::phonemes::vocabulary,
     weights::{self, Loader, Policy},
 };
 
@@ -89,7 +90,12 @@ pub fn open(
     let config = Config::read(&package.config)?;
     let named = Named::new(weights::open(&package.weights)?);
     let size = NetSize::read(&named, &config)?;
-    let vocab = vocabulary(&config, &size, &package.config)?;
+    let symbols = config
+        .vocab
+        .iter()
+        .map(|(symbol, &row)| (symbol, row.into()));
+    let vocab = vocabulary(symbols, size.symbols.min(size.bert.symbols))
+        .map_err(|error| LoadError::package(&package.config, error.to_string()))?;
     let styles = Styles::read(&package.voices, 2 * size.style, path)?;
     let (n_fft, hop) = size.generator.transform;
     let head = IstftHead::new(n_fft, hop)
@@ -111,33 +117,6 @@ pub fn open(
         parameters,
         variant: ModelInfo::variant_of(path),
     })
-}
-
-/// Numbers of the symbols; each must be a row of the network's tables.
-fn vocabulary(
-    config: &Config,
-    size: &NetSize,
-    path: &Path,
-) -> std::result::Result<HashMap<char, i32>, LoadError> {
-    let rows = size.symbols.min(size.bert.symbols);
-    let mut vocab = HashMap::new();
-    for (symbol, &number) in &config.vocab {
-        let mut chars = symbol.chars();
-        let (Some(char), None) = (chars.next(), chars.next()) else {
-            return Err(LoadError::package(
-                path,
-                format!("the symbol `{symbol}` is no character"),
-            ));
-        };
-        if usize::try_from(number).map_or(true, |number| number >= rows) {
-            return Err(LoadError::package(
-                path,
-                format!("`{symbol}` has the number {number}; the network knows {rows}"),
-            ));
-        }
-        vocab.insert(char, number);
-    }
-    Ok(vocab)
 }
 
 impl KokoroModel {

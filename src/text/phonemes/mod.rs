@@ -9,10 +9,12 @@ mod espeak;
 pub mod misaki;
 mod pronounce;
 mod tokens;
+mod vocabulary;
 
 pub use espeak::Espeak;
 pub use pronounce::{Pronunciations, pronounce};
 pub use tokens::{Token, tokens};
+pub use vocabulary::{VocabularyError, vocabulary};
 
 use std::ops::Range;
 

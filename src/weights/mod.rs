@@ -118,6 +118,11 @@ pub trait Source: Send + Sync {
     /// The tensor called `name`, also by an alias that the file defines.
     fn find(&self, name: &str) -> Option<&TensorInfo>;
 
+    /// Extents of the tensor called `name`.
+    fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.find(name).map(|info| &info.shape[..])
+    }
+
     /// Row-major little-endian bytes of a tensor that this source listed; borrowed from the
     /// memory map unless the file's layout forces a copy.
     fn bytes(&self, info: &TensorInfo) -> Result<Cow<'_, [u8]>>;

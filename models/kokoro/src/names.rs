@@ -34,11 +34,6 @@ impl Named {
             index,
         }
     }
-
-    /// Extents of the tensor with the original name `name`.
-    pub fn shape(&self, name: &str) -> Option<&[usize]> {
-        self.find(name).map(|info| &info.shape[..])
-    }
 }
 
 /// Checkpoints are dictionaries of state dictionaries, whose keys a wrapper for several devices

@@ -42,11 +42,6 @@ impl Named {
         .all(|name| self.find(name).is_some())
     }
 
-    /// Extents of the tensor with the original name `name`.
-    pub fn shape(&self, name: &str) -> Option<&[usize]> {
-        self.find(name).map(|info| &info.shape[..])
-    }
-
     /// The numbers below 1000 for which `name(number)` is a tensor, in order.
     pub fn numbers(&self, name: impl Fn(usize) -> String) -> Vec<usize> {
         (0..1000)

@@ -59,11 +59,6 @@ impl Named {
         };
         found.into_iter().map(named).collect()
     }
-
-    /// Extents of the tensor with the original name `name`.
-    pub fn shape(&self, name: &str) -> Option<&[usize]> {
-        self.find(name).map(|info| &info.shape[..])
-    }
 }
 
 impl Source for Named {

@@ -2,7 +2,7 @@
 
 use ggml_sys as sys;
 
-use super::{DType, DeviceTensor, Tensor, guard, host::Product, shape::Shape};
+use super::{DType, DeviceTensor, Tensor, host::Product, shape::Shape};
 
 /// Steps below which the inputs of a batch are not worth a product each.
 const SHORT: usize = 64;
@@ -64,7 +64,7 @@ impl<'g> Tensor<'g> {
                 .scope
                 .mistake("conv1d", format!("{self:?} by {weight:?}, {shape:?}"));
         }
-        let x = self.pad(1, shape.padding.0, shape.padding.1).on_device();
+        let x = self.pad(1, shape.padding.0, shape.padding.1).contiguous();
         let weight = self.scope.stored(weight);
         let columns = x.unfold(shape);
         // Rows that overlap suit our own product, and ggml's on the CPU where it copies each row to
@@ -93,17 +93,6 @@ impl<'g> Tensor<'g> {
         match bias {
             Some(bias) => y + bias,
             None => y,
-        }
-    }
-
-    /// A packed tensor that the device computes, so that views of it never have to be moved there.
-    pub(super) fn on_device(self) -> Tensor<'g> {
-        let x = self.contiguous();
-        // SAFETY: a live tensor.
-        let leaf = unsafe { (*guard::root(x.ptr).as_ptr()).op } == sys::GGML_OP_NONE;
-        match leaf && !self.scope.device().is_cpu() {
-            true => x.unary(sys::ggml_cont),
-            false => x,
         }
     }
 

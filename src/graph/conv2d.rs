@@ -83,7 +83,10 @@ impl<'g> Tensor<'g> {
     /// What each output sees: `[batch, h, w, taps down * taps across * channel]`.
     fn patches(self, shape: Conv2d, [h, w]: [usize; 2]) -> Tensor<'g> {
         let [top, left] = shape.padding;
-        let x = self.pad(1, top.0, top.1).pad(2, left.0, left.1).on_device();
+        let x = self
+            .pad(1, top.0, top.1)
+            .pad(2, left.0, left.1)
+            .contiguous();
         let [batch, _, _, channels] = x.dims();
         let nb = x.nb();
         // Neighbours across lie side by side; each other tap is a view of its own.

@@ -21,22 +21,29 @@ impl Opened {
         supported
             && match self.kind {
                 BackendType::Cuda | BackendType::Hip => launches(node),
-                BackendType::Vulkan => dispatches(node),
+                BackendType::Vulkan => dispatches(node, self.view_alignment),
                 _ => true,
             }
     }
 }
 
-/// Whether Vulkan has a shader for a node that fits a dispatch and is right.
-fn dispatches(node: &sys::ggml_tensor) -> bool {
+/// Whether Vulkan has a shader for a node that fits a dispatch and is right, on a device that reads
+/// from multiples of `alignment` bytes.
+fn dispatches(node: &sys::ggml_tensor, alignment: usize) -> bool {
     match node.op {
         // Drivers need not take more work groups on an axis. ggml spreads those of the other
         // operators over three axes.
         sys::GGML_OP_RMS_NORM => node.ne[1..].iter().all(|&n| n <= MAX_BLOCKS),
-        // Wrong numbers, on NVIDIA's driver as on lavapipe.
+        // Wrong numbers, on NVIDIA's driver as on lavapipe: of q6_K, and of quantised parts between
+        // the multiples (a shader is told in whole blocks how far behind one they begin).
         sys::GGML_OP_CPY | sys::GGML_OP_CONT => {
             // SAFETY: a live tensor, whose sources live as long.
-            unsafe { node.src[0].as_ref() }.is_none_or(|from| from.type_ != sys::GGML_TYPE_Q6_K)
+            unsafe { node.src[0].as_ref() }.is_none_or(|from| {
+                // SAFETY: a type that a tensor has.
+                let quantised = unsafe { sys::ggml_is_quantized(from.type_) };
+                let between = !from.view_offs.is_multiple_of(alignment);
+                from.type_ != sys::GGML_TYPE_Q6_K && !(quantised && between)
+            })
         }
         _ => true,
     }

@@ -17,6 +17,7 @@ use super::{
     device::Opened,
     fragments::{self, MAX_LIVE_VALUES},
     guard,
+    placement::Placement,
     staging::Staging,
 };
 use crate::backend::GraphPolicy;
@@ -28,10 +29,8 @@ pub(super) struct Layout {
     pub(super) context: NonNull<sys::ggml_context>,
     pub(super) graph: NonNull<sys::ggml_cgraph>,
     pub(super) capacity: usize,
-    /// Operators that run on the device whatever the scheduler thinks.
-    pub(super) on_device: Vec<Raw>,
-    /// ggml's names of the operators that the CPU runs for the device.
-    pub(super) on_cpu: Vec<String>,
+    /// Where operators run, whatever the scheduler thinks.
+    placement: Placement,
     /// Each input and its bytes.
     pub(super) inputs: Vec<(Raw, usize)>,
     /// Each output and its bytes.
@@ -47,20 +46,19 @@ impl Layout {
         context: NonNull<sys::ggml_context>,
         graph: NonNull<sys::ggml_cgraph>,
         capacity: usize,
-        (on_device, on_cpu): (Vec<Raw>, Vec<String>),
+        placement: Placement,
         [inputs, outputs]: [Vec<(Raw, usize)>; 2],
     ) -> Layout {
         let nodes: Vec<Raw> = guard::nodes(graph).collect();
         name_uniquely(&nodes);
-        let alive = fragments::most_alive(&nodes, !on_cpu.is_empty());
+        let alive = fragments::most_alive(&nodes, !placement.on_cpu.is_empty());
         // SAFETY: live tensors.
         let sources = nodes.iter().map(|n| (*n, unsafe { n.as_ref() }.src));
         Layout {
             context,
             graph,
             capacity,
-            on_device,
-            on_cpu,
+            placement,
             inputs,
             outputs,
             sources: sources.collect(),
@@ -73,12 +71,12 @@ impl Layout {
     fn allocate(&self, opened: &Opened) -> Result<Memory, GraphError> {
         let mut memory = Memory::new(self, opened);
         if self.alive > MAX_LIVE_VALUES {
-            if !self.on_cpu.is_empty() {
+            if !self.placement.on_cpu.is_empty() {
                 return Err(GraphError::TooManyAlive {
                     device: opened.name().to_owned(),
                     alive: self.alive,
                     limit: MAX_LIVE_VALUES,
-                    ops: self.on_cpu.join(", "),
+                    ops: self.placement.cpu_ops.join(", "),
                 });
             }
             memory.own = NonNull::new(
@@ -215,13 +213,16 @@ impl Memory {
         let scheduler = NonNull::new(scheduler).expect("ggml aborts rather than return null");
         // Left to itself, the scheduler keeps inputs on the CPU and copies them before each run.
         let inputs = layout.inputs.iter().map(|(tensor, _)| tensor);
-        for node in layout.on_device.iter().chain(inputs) {
+        let on_device = layout.placement.on_device.iter().chain(inputs);
+        let on_device = on_device.map(|node| (node, opened.main));
+        let on_cpu = layout.placement.on_cpu.iter();
+        for (node, backend) in on_device.chain(on_cpu.map(|node| (node, opened.cpu))) {
             // SAFETY: a tensor of this graph and a backend of this scheduler.
             unsafe {
                 sys::ggml_backend_sched_set_tensor_backend(
                     scheduler.as_ptr(),
                     node.as_ptr(),
-                    opened.main.as_ptr(),
+                    backend.as_ptr(),
                 );
             }
         }
@@ -316,7 +317,7 @@ impl Seat {
         };
         (self.saved, self.waiting) = (None, false);
         if let Some(staging) = &memory.staging
-            && !self.layout.on_cpu.is_empty()
+            && !self.layout.placement.on_cpu.is_empty()
         {
             staging.wait(); // the scheduler copies inputs to the CPU without looking at the queue
         }

@@ -6,12 +6,13 @@ use ggml_sys as sys;
 
 use super::{GraphError, Scope, device::Opened, guard};
 
-/// Which operators the device runs. Left to itself, the scheduler follows the weights, and keeps
-/// on the CPU what has none beside it.
+/// Which operators the device runs, and which the CPU. Left to itself, the scheduler follows the
+/// weights, keeps on the CPU what has none beside it, and knows nothing of [limits](super::limits).
 pub(super) struct Placement {
     pub(super) on_device: Vec<NonNull<sys::ggml_tensor>>,
+    pub(super) on_cpu: Vec<NonNull<sys::ggml_tensor>>,
     /// ggml's names of the operators that the CPU must run.
-    pub(super) on_cpu: Vec<String>,
+    pub(super) cpu_ops: Vec<String>,
 }
 
 impl Placement {
@@ -24,6 +25,7 @@ impl Placement {
         let mut placement = Placement {
             on_device: Vec::new(),
             on_cpu: Vec::new(),
+            cpu_ops: Vec::new(),
         };
         for node in guard::nodes(scope.graph) {
             if opened.runs(node) {
@@ -70,8 +72,9 @@ impl Placement {
                 ops: name,
             });
         }
-        if !self.on_cpu.contains(&name) {
-            self.on_cpu.push(name);
+        self.on_cpu.push(node);
+        if !self.cpu_ops.contains(&name) {
+            self.cpu_ops.push(name);
         }
         Ok(())
     }

@@ -94,7 +94,7 @@ impl Graph {
             return Err(GraphError::NoResult);
         }
         let placement = Placement::of(&opened, &scope)?;
-        let on_cpu = placement.on_cpu;
+        let on_cpu = placement.cpu_ops.clone();
         if !on_cpu.is_empty() {
             if opened.strict {
                 return Err(GraphError::MissingOp {
@@ -107,8 +107,7 @@ impl Graph {
         // SAFETY: live tensors.
         let bytes = |p: &Port| (p.tensor, unsafe { sys::ggml_nbytes(p.tensor.as_ptr()) });
         let ports = [&scope.inputs, &scope.outputs].map(|p| p.borrow().iter().map(bytes).collect());
-        let places = (placement.on_device, on_cpu.clone());
-        let layout = Layout::new(scope.context, scope.graph, capacity, places, ports);
+        let layout = Layout::new(scope.context, scope.graph, capacity, placement, ports);
         let id = opened.lock().admit(&opened, layout)?;
         let written = vec![false; scope.inputs.borrow().len()];
         Ok(Graph {

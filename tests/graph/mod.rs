@@ -142,6 +142,19 @@ pub struct Case<'a> {
 /// Operators that some device left to the CPU, as `device: operator`, printed once each.
 static ON_CPU: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
+/// What a device may be off by where the CPU may be off by `tolerance`. The functions of GPUs are
+/// rounded less carefully (CUDA's sine: 3.5e-6), long sums are taken in another order, and 8-bit
+/// blocks have scales in half precision (1.2e-2); what must be exact stays so.
+pub fn allowed(tolerance: f64, device: &Device) -> f64 {
+    match tolerance {
+        exact if device.is_cpu() || exact == 0.0 => exact,
+        quantised if quantised >= 1e-2 => 2.0 * quantised,
+        // Vulkan rounds what it multiplies to half precision.
+        rounded if device.name().starts_with("Vulkan") => rounded.max(1e-3),
+        rounded => rounded.max(1e-5),
+    }
+}
+
 impl Case<'_> {
     /// Runs the graph that `describe` makes of the sides, twice on every device, and compares.
     /// The second argument holds the stored sides, in their order.
@@ -149,17 +162,7 @@ impl Case<'_> {
     where
         F: for<'g> Fn(&'g Scope, &[Tensor<'g>], &[DeviceTensor]) -> Tensor<'g>,
     {
-        // The functions of GPUs are rounded less carefully (CUDA's sine: 3.5e-6), long sums are
-        // taken in another order, and 8-bit blocks have scales in half precision (1.2e-2); what
-        // must be exact stays so.
-        let tolerance = |device: &Device| match self.tolerance {
-            exact if device.is_cpu() || exact == 0.0 => exact,
-            quantised if quantised >= 1e-2 => 2.0 * quantised,
-            // Vulkan rounds what it multiplies to half precision.
-            rounded if device.name().starts_with("Vulkan") => rounded.max(1e-3),
-            rounded => rounded.max(1e-5),
-        };
-        self.check_on(tolerance, describe);
+        self.check_on(|device| allowed(self.tolerance, device), describe);
     }
 
     /// As [`Case::check`], with a tolerance for each device.

@@ -41,6 +41,8 @@ pub struct Chunk {
 pub struct ChunkLimits {
     /// Sentences of a paragraph are joined while they fit in this; 0 keeps them apart.
     pub join: usize,
+    /// The same for the first chunk of a text, which somebody may be waiting for.
+    pub first: usize,
     /// A sentence that is longer than this is cut.
     pub max: usize,
 }
@@ -222,6 +224,8 @@ impl Chunks<'_> {
     }
 
     fn take(&mut self) -> Result<Option<Chunk>> {
+        let limits = self.front.limits;
+        let join = if self.made { limits.join } else { limits.first };
         while self.ready.is_empty() {
             if !self.read_sentence()? {
                 if self.made {
@@ -242,7 +246,7 @@ impl Chunks<'_> {
             return Ok(None);
         };
         while chunk.ends == Boundary::Sentence {
-            let room = self.front.limits.join.min(self.front.limits.max);
+            let room = join.min(limits.max);
             let size = self.front.size(&chunk);
             if size + 1 >= room {
                 break;
@@ -286,7 +290,11 @@ mod tests {
             normalizer: Normalizer::new("en"),
             phonemizer: sounds.then(|| Box::new(English) as Box<dyn Phonemizer>),
             pronunciations: Pronunciations::default(),
-            limits: ChunkLimits { join, max },
+            limits: ChunkLimits {
+                join,
+                first: join,
+                max,
+            },
         }
     }
 
@@ -306,6 +314,10 @@ mod tests {
             joined,
             ["One. Two.", "Three.", "Four.", "Five is a longer one."]
         );
+        let mut soon = front(99, 99, false);
+        soon.limits.first = 10;
+        let joined = texts(&soon, "One. Two. Three. Four. Five.");
+        assert_eq!(joined, ["One. Two.", "Three. Four. Five."]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 """kokoro_sentences.py MODEL_FOLDER OUT.jsonl: the texts as Kokoro's phonemes.
 
-A line for each text: a list of chunks, sentences joined up to 150 phonemes, as this engine does it.
+A line for each text: a list of chunks, sentences joined up to 300 phonemes, those of the first up to
+150, as this engine does it.
 """
 import json
 import re
@@ -10,7 +11,7 @@ from pathlib import Path
 from kokoro_onnx.tokenizer import Tokenizer
 from texts import TEXTS
 
-JOINED = 150
+FIRST, JOINED = 150, 300
 
 vocab = json.loads((Path(sys.argv[1]) / "vocab.json").read_text())["vocab"]
 tokenizer = Tokenizer(None, vocab=vocab)
@@ -19,7 +20,8 @@ with open(sys.argv[2], "w") as out:
         chunks = []
         for sentence in re.split(r"(?<=[.!?])\s+", text):
             phonemes = tokenizer.phonemize(sentence, "en-us").strip()
-            if chunks and len(chunks[-1]) + 1 + len(phonemes) <= JOINED:
+            room = FIRST if len(chunks) == 1 else JOINED
+            if chunks and len(chunks[-1]) + 1 + len(phonemes) <= room:
                 chunks[-1] += " " + phonemes
             else:
                 chunks.append(phonemes)

@@ -129,6 +129,7 @@ impl ChunkVoice for Voice {
             input: VoiceInput::Phonemes,
             limits: ChunkLimits {
                 join: 0,
+                first: 0,
                 max: MOST_SYMBOLS,
             },
             rate: RATE,

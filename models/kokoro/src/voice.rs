@@ -30,8 +30,11 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[OptionSpec {
 
 /// Phonemes of one chunk. The network takes 510, and some phonemes become two.
 const MOST_PHONEMES: usize = 440;
-/// Sentences are joined up to here: the network speaks single short ones poorly.
-const JOINED_PHONEMES: usize = 150;
+/// Sentences are joined up to here: the network speaks single short ones poorly, and every chunk
+/// has silence at its ends, which takes as long as speech.
+const JOINED_PHONEMES: usize = 300;
+/// The same for the first chunk, whose sound somebody may be waiting for.
+const FIRST_PHONEMES: usize = 150;
 
 /// The languages of voices by the first letter of their names, as espeak-ng writes them.
 const LANGUAGES: [(char, &str); 9] = [
@@ -133,6 +136,7 @@ impl ChunkVoice for Voice {
             input: VoiceInput::Phonemes,
             limits: ChunkLimits {
                 join: JOINED_PHONEMES,
+                first: FIRST_PHONEMES,
                 max: MOST_PHONEMES,
             },
             rate: RATE,

@@ -131,6 +131,7 @@ impl ChunkVoice for Voice {
             },
             limits: ChunkLimits {
                 join: 0,
+                first: 0,
                 max: MOST_SYMBOLS,
             },
             rate: self.config.rate,

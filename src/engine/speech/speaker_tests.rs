@@ -27,6 +27,7 @@ impl ChunkVoice for Hum {
             input: VoiceInput::Phonemes,
             limits: ChunkLimits {
                 join: self.join,
+                first: self.join,
                 max: 60,
             },
             rate: RATE,

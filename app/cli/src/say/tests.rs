@@ -70,7 +70,11 @@ impl ChunkVoice for Humming {
         Ok(VoicePlan {
             language: "en-us".into(),
             input: VoiceInput::Phonemes,
-            limits: ChunkLimits { join: 0, max: 200 },
+            limits: ChunkLimits {
+                join: 0,
+                first: 0,
+                max: 200,
+            },
             rate: RATE,
             channels: 1,
         })

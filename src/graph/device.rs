@@ -59,6 +59,7 @@ pub(super) struct Opened {
     /// See [`Backend::sums_in_half`](crate::backend::Backend::sums_in_half).
     pub(super) sums_in_half: bool,
     pub(super) strict: bool,
+    threads: usize,
     cancel: Arc<AtomicBool>,
     /// Operators that went to the CPU and were warned about.
     pub(super) warned: Mutex<BTreeSet<String>>,
@@ -157,6 +158,7 @@ impl Device {
             view_alignment: backend(kind).map_or(1, |b| b.view_alignment()),
             sums_in_half: backend(kind).is_some_and(|b| b.sums_in_half()),
             strict: options.strict,
+            threads: options.threads.max(1),
             cancel,
             warned: Mutex::default(),
         });
@@ -196,6 +198,11 @@ impl Device {
     /// The vendor's name of the hardware.
     pub fn description(&self) -> &str {
         &self.0.description
+    }
+
+    /// CPU threads that it was opened with.
+    pub fn threads(&self) -> usize {
+        self.0.threads
     }
 
     /// Whether the device is the CPU.

@@ -3,6 +3,9 @@
 use rand_mt::Mt;
 use std::f64::consts::TAU;
 
+/// Numbers that a thread makes at a time.
+const DRAWN: usize = 1 << 15;
+
 /// Below this length torch draws normal numbers one by one, from it on in blocks of 16.
 const BLOCK: usize = 16;
 
@@ -66,6 +69,56 @@ impl TorchRandom {
         (0..n).map(|_| self.next_normal() as f32).collect()
     }
 
+    /// The same numbers, made on `threads` threads.
+    pub fn randn_each_on(&mut self, threads: usize, n: usize) -> Vec<f32> {
+        let mut values = Vec::with_capacity(n);
+        values.extend(self.spare_normal.take_if(|_| n > 0).map(|x| x as f32));
+        let mut uniform = Vec::new();
+        // The stream is one after the other; what is made of it is not.
+        while n - values.len() >= 2 {
+            let count = (n - values.len()).min(DRAWN * threads) & !1;
+            uniform.clear();
+            uniform.extend((0..count).map(|_| self.uniform_f64()));
+            let first = values.len();
+            values.resize(first + count, 0.0);
+            let each = count.div_ceil(threads.max(1)).next_multiple_of(2);
+            let parts = values[first..].chunks_mut(each).zip(uniform.chunks(each));
+            std::thread::scope(|scope| {
+                let mut parts = parts.map(|(values, uniform)| {
+                    move || {
+                        for (values, uniform) in
+                            values.chunks_exact_mut(2).zip(uniform.chunks_exact(2))
+                        {
+                            let pair = normal_pair(uniform[0], uniform[1]);
+                            values.copy_from_slice(&pair.map(|x| x as f32));
+                        }
+                    }
+                });
+                let own = parts.next();
+                parts.for_each(|part| {
+                    scope.spawn(part);
+                });
+                own.into_iter().for_each(|mut part| part());
+            });
+        }
+        values.extend((values.len()..n).map(|_| self.next_normal() as f32));
+        values
+    }
+
+    /// Passes over the numbers that `torch.randn(n)` would be made of.
+    pub fn skip_randn(&mut self, n: usize) {
+        if n < BLOCK {
+            for _ in 0..n {
+                self.next_normal();
+            }
+            return;
+        }
+        let again = if n.is_multiple_of(BLOCK) { 0 } else { BLOCK };
+        for _ in 0..n + again {
+            self.engine.next_u32();
+        }
+    }
+
     /// Overwrites `values` as `tensor.normal_()` does for a contiguous tensor.
     pub fn fill_normal(&mut self, values: &mut [f32]) {
         if values.len() < BLOCK {
@@ -90,10 +143,9 @@ impl TorchRandom {
         if let Some(spare) = self.spare_normal.take() {
             return spare;
         }
-        let angle = TAU * self.uniform_f64();
-        let radius = (-2.0 * (-self.uniform_f64()).ln_1p()).sqrt();
-        self.spare_normal = Some(radius * angle.sin());
-        radius * angle.cos()
+        let [value, spare] = normal_pair(self.uniform_f64(), self.uniform_f64());
+        self.spare_normal = Some(spare);
+        value
     }
 
     /// One number of `tensor.exponential_()`, mean 1.
@@ -115,6 +167,13 @@ impl TorchRandom {
         }
         best.map(|(index, _)| index)
     }
+}
+
+/// Two normal numbers of two in `0..1` (Box and Muller 1958).
+fn normal_pair(angle: f64, radius: f64) -> [f64; 2] {
+    let angle = TAU * angle;
+    let radius = (-2.0 * (-radius).ln_1p()).sqrt();
+    [radius * angle.cos(), radius * angle.sin()]
 }
 
 /// Turns 16 uniform numbers into normal ones: the first half gives the radii, the second the
@@ -175,6 +234,23 @@ mod tests {
         let mut few = TorchRandom::new(3);
         let wanted: Vec<f32> = (0..4).flat_map(|_| few.randn(10)).collect();
         assert_eq!(each.randn_each(40), wanted);
+        for (threads, n) in [(1, 0), (1, 7), (2, 40), (3, 200_001)] {
+            let [mut one, mut many] = [(); 2].map(|()| TorchRandom::new(n as u64));
+            for _ in 0..3 {
+                assert!(one.randn_each(n) == many.randn_each_on(threads, n), "{n}");
+            }
+            assert_eq!(one.randn(19), many.randn(19));
+        }
+    }
+
+    #[test]
+    fn numbers_can_be_passed_over() {
+        for n in [3, 16, 35, 160] {
+            let [mut drawn, mut passed] = [(); 2].map(|()| TorchRandom::new(7));
+            drawn.randn(n);
+            passed.skip_randn(n);
+            assert_eq!(drawn.randn(20), passed.randn(20), "{n}");
+        }
     }
 
     #[test]

@@ -102,7 +102,12 @@ pub fn open(
         .map_err(|error| LoadError::package(&package.config, error.to_string()))?;
     let loader = Loader::new(&named, device, policy);
     let root = loader.root();
-    let source = Source::load(&root.pp("decoder.generator"), &size.generator, head)?;
+    let source = Source::load(
+        &root.pp("decoder.generator"),
+        &size.generator,
+        head,
+        device.threads(),
+    )?;
     let net = Net::load(&root, size, device)?;
     let parameters = loader.parameters();
     let weights = loader.finish()?;

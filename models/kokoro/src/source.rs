@@ -28,10 +28,12 @@ pub struct Source {
     /// Samples for each step of the pitch.
     hop: usize,
     head: IstftHead,
+    threads: usize,
 }
 
 impl Source {
-    /// Reads `m_source.l_linear`; `head` is the transform of the vocoder.
+    /// Reads `m_source.l_linear`; `head` is the transform of the vocoder. The source is made on
+    /// `threads` threads.
     ///
     /// # Errors
     /// As [`Weights::host`].
@@ -39,6 +41,7 @@ impl Source {
         weights: &Weights,
         size: &GeneratorSize,
         head: IstftHead,
+        threads: usize,
     ) -> Result<Source, LoadError> {
         let linear = weights.pp("m_source.l_linear");
         Ok(Source {
@@ -46,6 +49,7 @@ impl Source {
             bias: linear.host(&[1], "bias")?.data[0],
             hop: size.hop(),
             head,
+            threads: threads.max(1),
         })
     }
 
@@ -76,21 +80,45 @@ impl Source {
             // the resampling to steps skips.
             random.rand(harmonics);
             // Kept harmonic by harmonic, and such tensors are filled one number at a time.
-            let noise = random.randn_each(harmonics * length);
+            let noise = random.randn_each_on(self.threads, harmonics * length);
             // A second noise that nothing reads.
-            random.randn(length);
+            random.skip_randn(length);
             noise
         });
+        let phases: Vec<Vec<f32>> = (0..harmonics).map(|h| self.phases(pitch, h)).collect();
         let mut sum = vec![self.bias; length];
-        for (h, weight) in self.weights.iter().enumerate() {
-            let phases = self.phases(pitch, h);
-            let noise = noise
-                .as_ref()
-                .map(|noise| &noise[h * length..(h + 1) * length]);
-            for (t, sum) in sum.iter_mut().enumerate() {
+        let each = length.div_ceil(self.threads).max(1);
+        std::thread::scope(|scope| {
+            let (phases, noise) = (&phases, noise.as_deref());
+            let mut parts = sum
+                .chunks_mut(each)
+                .enumerate()
+                .map(|(i, part)| move || self.mix(pitch, phases, noise, i * each, part));
+            let own = parts.next();
+            parts.for_each(|part| {
+                scope.spawn(part);
+            });
+            own.into_iter().for_each(|mut part| part());
+        });
+        sum
+    }
+
+    /// The samples from `first` on: harmonics and noise, each as loud as it should be.
+    fn mix(
+        &self,
+        pitch: &[f32],
+        phases: &[Vec<f32>],
+        noise: Option<&[f32]>,
+        first: usize,
+        sum: &mut [f32],
+    ) {
+        let length = pitch.len() * self.hop;
+        for (h, (weight, phases)) in self.weights.iter().zip(phases).enumerate() {
+            let noise = noise.map(|noise| &noise[h * length..(h + 1) * length]);
+            for (t, sum) in (first..).zip(&mut *sum) {
                 let voiced = pitch[t / self.hop] > LEAST_PITCH;
                 let sine = if voiced {
-                    self.between(&phases, t).sin() * SINE
+                    self.between(phases, t).sin() * SINE
                 } else {
                     0.0
                 };
@@ -100,7 +128,6 @@ impl Source {
             }
         }
         sum.iter_mut().for_each(|x| *x = x.tanh());
-        sum
     }
 
     /// Phase of a harmonic at each step of the pitch.

@@ -13,7 +13,7 @@ use super::{
     DType, Device, DeviceTensor, GraphError, Tensor,
     buffer::Buffer,
     guard,
-    host::{Factors, HostOp},
+    host::{Factors, HostNode},
     shape::Shape,
 };
 
@@ -38,7 +38,7 @@ pub struct Scope {
     pub(super) ranges: RefCell<HashMap<NonNull<sys::ggml_tensor>, usize>>,
     /// Code of operators that are ours; the graph's nodes point to it.
     #[allow(clippy::vec_box)] // the outer box gives a thin address that stays where it is
-    pub(super) host_ops: RefCell<Vec<Box<Box<dyn HostOp>>>>,
+    pub(super) host_ops: RefCell<Vec<Box<HostNode>>>,
     /// Products by code of ours, with what they were made of.
     pub(super) products: RefCell<HashMap<NonNull<sys::ggml_tensor>, Factors>>,
     /// Bytes of all intermediate results, as if none shared memory.

@@ -1,6 +1,6 @@
 //! Normalisation whose gain and bias come from a style vector.
 
-use super::Linear;
+use super::{Conv, ConvSize};
 use crate::{
     graph::{Curve, DeviceTensor, Tensor},
     weights::{LoadError, Weights},
@@ -10,16 +10,23 @@ const EPS: f32 = 1e-5;
 
 /// Gain (less 1) and bias of `width` values from a style `[1, style]`.
 #[derive(Debug, Clone)]
-struct Affine(Linear);
+struct Affine(Conv);
 
 impl Affine {
-    fn load(weights: &Weights, style: usize, width: usize) -> Result<Affine, LoadError> {
-        Ok(Affine(Linear::load(&weights.pp("fc"), 2 * width, style)?))
+    fn load(
+        weights: &Weights,
+        style: usize,
+        width: usize,
+        short: bool,
+    ) -> Result<Affine, LoadError> {
+        let size = ConvSize::new(style, 2 * width, 1);
+        Ok(Affine(Conv::load(&weights.pp("fc"), size, short)?))
     }
 
     /// `[1, style]` -> gain and bias `[width]` each.
     fn forward<'g>(&self, style: Tensor<'g>) -> [Tensor<'g>; 2] {
-        let both = self.0.forward(style); // [1, 2 width]
+        let [one, values] = style.dims();
+        let both = self.0.forward(style.reshape(&[1, one, values])); // [1, 1, 2 width]
         let width = both.dim(-1) / 2;
         let [gain, bias] = both.reshape(&[2 * width]).split::<2>(0);
         [gain.contiguous() + 1.0, bias.contiguous()]
@@ -36,11 +43,17 @@ pub struct AdaIn {
 }
 
 impl AdaIn {
-    /// Reads `fc` and, where they are, `norm.weight` and `norm.bias`.
+    /// Reads `fc` and, where they are, `norm.weight` and `norm.bias`. With `short`, in the form of
+    /// [`FastPath::ShortConv`](crate::backend::FastPath::ShortConv).
     ///
     /// # Errors
     /// As [`Weights::get`].
-    pub fn load(weights: &Weights, style: usize, channels: usize) -> Result<AdaIn, LoadError> {
+    pub fn load(
+        weights: &Weights,
+        style: usize,
+        channels: usize,
+        short: bool,
+    ) -> Result<AdaIn, LoadError> {
         let norm = weights.pp("norm");
         let own = match norm.has("weight") {
             true => Some([
@@ -51,7 +64,7 @@ impl AdaIn {
         };
         Ok(AdaIn {
             own,
-            style: Affine::load(weights, style, channels)?,
+            style: Affine::load(weights, style, channels, short)?,
         })
     }
 
@@ -71,12 +84,17 @@ impl AdaIn {
 pub struct AdaLayerNorm(Affine);
 
 impl AdaLayerNorm {
-    /// Reads `fc`.
+    /// Reads `fc`. With `short`, as [`AdaIn::load`].
     ///
     /// # Errors
     /// As [`Weights::get`].
-    pub fn load(weights: &Weights, style: usize, width: usize) -> Result<AdaLayerNorm, LoadError> {
-        Ok(AdaLayerNorm(Affine::load(weights, style, width)?))
+    pub fn load(
+        weights: &Weights,
+        style: usize,
+        width: usize,
+        short: bool,
+    ) -> Result<AdaLayerNorm, LoadError> {
+        Ok(AdaLayerNorm(Affine::load(weights, style, width, short)?))
     }
 
     /// x `[1, time, width]`, style `[1, style]` -> `[1, time, width]`.

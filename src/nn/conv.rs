@@ -2,7 +2,7 @@
 
 use super::linear::folded;
 use crate::{
-    graph::{Around, Conv1d, DeviceTensor, ShortConv, Tensor},
+    graph::{Around, Conv1d, DeviceTensor, ShortConv, ShortWeight, Tensor},
     weights::{HostTensor, LoadError, Weights},
 };
 
@@ -48,11 +48,14 @@ impl ConvSize {
     }
 
     /// The way to compute it as a short convolution, and the outputs of that: `out`, or as many
-    /// more as fill a vector.
+    /// more as fill a vector. Many inputs are made as many as fill vectors, too.
     fn plan(&self) -> Option<(ShortConv, usize)> {
+        let inputs = match self.inputs {
+            few if few < FEWEST_PADDED => few,
+            many => many.next_multiple_of(VECTOR),
+        };
         let with = |out| {
-            let plan =
-                ShortConv::new(self.inputs, out, self.kernel, self.dilation, self.padding())?;
+            let plan = ShortConv::new(inputs, out, self.kernel, self.dilation, self.padding())?;
             let plan = if self.seldom { plan.late() } else { plan };
             Some((plan, out))
         };
@@ -80,7 +83,55 @@ pub(super) enum Kernel {
     Matrix(DeviceTensor),
     /// Transformed for [`Tensor::short_conv`].
     Short(DeviceTensor, ShortConv),
+    /// Packed for it: numbers and lines.
+    Packed([DeviceTensor; 2], ShortConv),
 }
+
+/// What stands for the weight `name` where a file has it as whole numbers: the name of those, of
+/// its shape, and that of the scales, one an output.
+pub(super) fn whole_numbers(name: &str) -> [String; 2] {
+    [format!("{name}_numbers"), format!("{name}_scale")]
+}
+
+/// The kernel `weight` `[out, in, taps]`, stored as whole numbers, packed for `plan`.
+pub(super) fn packed(
+    weights: &Weights,
+    whole: [usize; 3],
+    plan: &ShortConv,
+) -> Result<Kernel, LoadError> {
+    let [numbers, scale] = whole_numbers("weight");
+    let [of_numbers, of_lines] = [plan.clone(), plan.clone()];
+    let values = (numbers.as_str(), &whole[..]);
+    let packed = weights.get_bytes(&[plan.packed_values()], "weight", [values], move |[k]| {
+        of_numbers.pack(&fitted(k.reshape(&whole), &of_numbers))
+    })?;
+    let [_, out] = plan.channels();
+    let inputs = [values, (&scale, &whole[..1])];
+    let lines = weights.get_with(&[2 * out], "weight_lines", inputs, move |[k, scale]| {
+        of_lines.lines(&fitted(k.reshape(&whole), &of_lines), &scale.padded(out))
+    })?;
+    Ok(Kernel::Packed([packed, lines], plan.clone()))
+}
+
+/// A kernel `[out, in, taps]` with zeros for the channels that `plan` has beyond it.
+fn fitted(kernel: HostTensor, plan: &ShortConv) -> HostTensor {
+    let &[out, inputs, taps] = &kernel.shape[..] else {
+        return kernel;
+    };
+    let [wide, tall] = plan.channels();
+    if inputs == wide {
+        return kernel.padded(tall);
+    }
+    let mut data = vec![0.0; tall * wide * taps];
+    let rows = data.chunks_exact_mut(wide * taps);
+    for (to, row) in rows.zip(kernel.data.chunks_exact(inputs * taps)).take(out) {
+        to[..inputs * taps].copy_from_slice(row);
+    }
+    HostTensor::new(&[tall, wide, taps], data)
+}
+
+/// Inputs below which zeros to fill a vector are not worth their products.
+const FEWEST_PADDED: usize = 64;
 
 /// Outputs of a short convolution come in vectors of this many.
 const VECTOR: usize = 16;
@@ -107,9 +158,13 @@ impl Conv {
         };
         let padding = size.padding();
         let kernel = match plan {
-            Some((plan, wide)) => {
+            Some((plan, _)) if plan.packs() && weights.has(&whole_numbers("weight")[0]) => {
+                packed(weights, whole, &plan)?
+            }
+            Some((plan, _)) => {
                 let (shape, values) = ([plan.values()], plan.clone());
-                let make = move |k: HostTensor| values.transform(&k.reshape(&whole).padded(wide));
+                let make =
+                    move |k: HostTensor| values.transform(&fitted(k.reshape(&whole), &values));
                 Kernel::Short(folded(weights, whole, &shape, make)?, plan)
             }
             None => {
@@ -143,7 +198,7 @@ impl Conv {
     /// Plan, weight and bias, where it has been loaded in the short form.
     pub(super) fn short(&self) -> Option<(&ShortConv, &DeviceTensor, &DeviceTensor)> {
         match &self.kernel {
-            Kernel::Short(weight, plan) if self.size.plan()?.1 == self.size.out => {
+            Kernel::Short(weight, plan) if plan.channels() == [self.size.inputs, self.size.out] => {
                 Some((plan, weight, self.bias.as_ref()?))
             }
             _ => None,
@@ -152,38 +207,45 @@ impl Conv {
 
     /// The convolution and what is [`Around`] it: `[batch, time, in]` -> `[batch, time, out]`.
     pub fn around<'g>(&self, x: Tensor<'g>, around: Around<'_, 'g>) -> Tensor<'g> {
-        match &self.kernel {
-            Kernel::Short(weight, plan) => {
-                let bias = self.bias.as_ref();
-                if self
-                    .size
-                    .plan()
-                    .is_none_or(|(_, wide)| wide == self.size.out)
-                {
-                    return x.short_conv(weight, bias, plan, around);
-                }
-                let slope = around.slope;
-                let before = Around {
-                    slope,
-                    ..Around::default()
-                };
-                let y = x.short_conv(weight, bias, plan, before);
-                around.after(y.slice(2, 0, self.size.out).contiguous())
+        let (weight, plan) = match &self.kernel {
+            Kernel::Matrix(weight) => return self.by_product(weight, x, around),
+            Kernel::Short(weight, plan) => (ShortWeight::Values(weight), plan),
+            Kernel::Packed([numbers, lines], plan) => {
+                (ShortWeight::Packed { numbers, lines }, plan)
             }
-            Kernel::Matrix(weight) => {
-                let x = match around.slope {
-                    1.0 => x,
-                    slope => x.leaky_relu(slope),
-                };
-                let geometry = Conv1d {
-                    kernel: self.size.kernel,
-                    stride: 1,
-                    dilation: self.size.dilation,
-                    padding: self.padding,
-                };
-                around.after(x.conv1d(weight, self.bias.as_ref(), geometry))
-            }
+        };
+        let bias = self.bias.as_ref();
+        let [inputs, out] = plan.channels();
+        let x = x.pad(2, 0, inputs - self.size.inputs);
+        if out == self.size.out {
+            return x.short_conv(weight, bias, plan, around);
         }
+        let before = Around {
+            slope: around.slope,
+            ..Around::default()
+        };
+        let y = x.short_conv(weight, bias, plan, before);
+        around.after(y.slice(2, 0, self.size.out).contiguous())
+    }
+
+    /// The same as one product of matrices.
+    fn by_product<'g>(
+        &self,
+        weight: &DeviceTensor,
+        x: Tensor<'g>,
+        around: Around<'_, 'g>,
+    ) -> Tensor<'g> {
+        let x = match around.slope {
+            1.0 => x,
+            slope => x.leaky_relu(slope),
+        };
+        let geometry = Conv1d {
+            kernel: self.size.kernel,
+            stride: 1,
+            dilation: self.size.dilation,
+            padding: self.padding,
+        };
+        around.after(x.conv1d(weight, self.bias.as_ref(), geometry))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Recurrent layers.
 
-use super::conv::{Conv, ConvSize, Kernel};
+use super::conv::{Conv, ConvSize, Kernel, whole_numbers};
 use crate::{
     graph::{DeviceTensor, ShortConv, Tensor},
     weights::{HostTensor, LoadError, Weights},
@@ -66,7 +66,11 @@ impl BiLstm {
             HostTensor::new(&[both], sums.map(|(a, b)| a + b).collect())
         })?;
         let plan = ShortConv::new(inputs, both, 1, 1, (0, 0)).filter(|_| short);
+        let names = names("weight_ih");
         let kernel = match plan {
+            Some(plan) if weights.has(&whole_numbers(&names[0])[0]) => {
+                packed(weights, names, [gates, inputs], plan)?
+            }
             Some(plan) => {
                 let weight = pair("weight_ih", inputs, &[plan.values()], Some(plan.clone()))?;
                 Kernel::Short(weight, plan)
@@ -84,4 +88,31 @@ impl BiLstm {
     pub fn forward<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
         self.input.forward(x).lstm(&self.recurrent)
     }
+}
+
+/// The weights of both directions, called `names`, each `[gates, inputs]` and stored as whole
+/// numbers, below each other and packed for `plan`.
+fn packed(
+    weights: &Weights,
+    names: [String; 2],
+    [gates, inputs]: [usize; 2],
+    plan: ShortConv,
+) -> Result<Kernel, LoadError> {
+    let [[numbers, scale], [more, their_scale]] = names.each_ref().map(|name| whole_numbers(name));
+    let each: &[usize] = &[gates, inputs];
+    let stacked =
+        move |parts: &[HostTensor]| HostTensor::concat(parts).reshape(&[2 * gates, inputs, 1]);
+    let [of_numbers, of_lines] = [plan.clone(), plan.clone()];
+    let parts = [(numbers.as_str(), each), (&more, each)];
+    let values = [plan.packed_values()];
+    let packed = weights.get_bytes(&values, &names[0], parts, move |parts| {
+        of_numbers.pack(&stacked(&parts))
+    })?;
+    let [a, b] = parts;
+    let parts = [a, b, (&scale, &each[..1]), (&their_scale, &each[..1])];
+    let name = format!("{}_lines", names[0]);
+    let lines = weights.get_with(&[4 * gates], &name, parts, move |[a, b, c, d]| {
+        of_lines.lines(&stacked(&[a, b]), &HostTensor::concat(&[c, d]))
+    })?;
+    Ok(Kernel::Packed([packed, lines], plan))
 }

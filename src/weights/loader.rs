@@ -218,10 +218,36 @@ impl<'l> Weights<'l> {
         inputs: [(&str, &[usize]); N],
         transform: impl Fn([HostTensor; N]) -> HostTensor + Send + Sync + 'static,
     ) -> Result<DeviceTensor, LoadError> {
+        self.made(None, shape, name, inputs, transform)
+    }
+
+    /// As [`get_with`](Self::get_with), of whole numbers that are kept in 8 bits whatever the
+    /// policy; others are an error while they are loaded.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), for each input.
+    pub fn get_bytes<const N: usize>(
+        &self,
+        shape: &[usize],
+        name: &str,
+        inputs: [(&str, &[usize]); N],
+        transform: impl Fn([HostTensor; N]) -> HostTensor + Send + Sync + 'static,
+    ) -> Result<DeviceTensor, LoadError> {
+        self.made(Some(DType::I8), shape, name, inputs, transform)
+    }
+
+    fn made<const N: usize>(
+        &self,
+        dtype: Option<DType>,
+        shape: &[usize],
+        name: &str,
+        inputs: [(&str, &[usize]); N],
+        transform: impl Fn([HostTensor; N]) -> HostTensor + Send + Sync + 'static,
+    ) -> Result<DeviceTensor, LoadError> {
         let inputs = inputs.map(|(name, shape)| self.input(shape, name));
         let inputs = inputs.into_iter().collect::<Result<Vec<_>>>()?;
         let stored = inputs.first().map_or(StoredType::F32, |i| i.info.dtype);
-        let dtype = self.loader.policy.target(stored, shape);
+        let dtype = dtype.unwrap_or_else(|| self.loader.policy.target(stored, shape));
         let transform = move |inputs: Vec<HostTensor>| match <[HostTensor; N]>::try_from(inputs) {
             Ok(inputs) => transform(inputs),
             Err(_) => unreachable!("there are as many tensors as inputs"),

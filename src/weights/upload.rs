@@ -136,11 +136,26 @@ impl Job {
                 wanted: shape.to_vec(),
             }));
         }
+        let fault = |fault| named(fault, source, name, StoredType::F32, to);
+        if to == DType::I8 {
+            return Ok(self
+                .target
+                .write_bytes(&bytes_of(&made.data).map_err(fault)?)?);
+        }
         let bytes: &[u8] = bytemuck::cast_slice(&made.data);
-        let converted = convert(bytes, StoredType::F32, to, self.row(made.data.len()))
-            .map_err(|fault| named(fault, source, name, StoredType::F32, to))?;
+        let converted =
+            convert(bytes, StoredType::F32, to, self.row(made.data.len())).map_err(fault)?;
         Ok(self.target.write_bytes(&converted)?)
     }
+}
+
+/// Whole numbers as signed bytes.
+fn bytes_of(values: &[f32]) -> std::result::Result<Vec<u8>, ConvertFault> {
+    let byte = |(index, &value): (usize, &f32)| match f32::from(value as i8) == value {
+        true => Ok((value as i8).cast_unsigned()),
+        false => Err(ConvertFault::OutOfRange { index, value }),
+    };
+    values.iter().enumerate().map(byte).collect()
 }
 
 /// A stored tensor as finite f32 values.

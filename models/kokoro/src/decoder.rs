@@ -129,7 +129,7 @@ impl SnakeBlock {
     ) -> Result<SnakeBlock, LoadError> {
         let layer = |(i, &dilation): (usize, &usize)| {
             let part = |name: &str| weights.pp(name).pp(i);
-            let norm = |name: &str| AdaIn::load(&part(name), style, channels);
+            let norm = |name: &str| AdaIn::load(&part(name), style, channels, short);
             let size = ConvSize::new(channels, channels, taps);
             let alpha = |name: &str| {
                 let (shape, stored) = ([channels], [1, channels, 1]);

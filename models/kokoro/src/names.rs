@@ -71,8 +71,11 @@ impl Source for Named {
             Some((_, Recipe::Stored(name))) => stored(name),
             Some((at, recipe)) => {
                 let values = recipe.values(&*self.source, &self.tensors[*at].shape)?;
-                let bytes = values.iter().flat_map(|x| x.to_le_bytes());
-                Ok(Cow::Owned(bytes.collect()))
+                let mut bytes = Vec::with_capacity(4 * values.len());
+                for x in values {
+                    bytes.extend_from_slice(&x.to_le_bytes());
+                }
+                Ok(Cow::Owned(bytes))
             }
             None => self.source.bytes(info),
         }

@@ -278,13 +278,13 @@ impl Block {
             )
         };
         Ok(Block {
-            norm1: AdaIn::load(&weights.pp("norm1"), style, inputs)?,
+            norm1: AdaIn::load(&weights.pp("norm1"), style, inputs, short)?,
             double: match pool.has("bias") {
                 true => Some(DepthwiseDouble::load(&pool, inputs)?),
                 false => None,
             },
             conv1: conv("conv1", inputs)?,
-            norm2: AdaIn::load(&weights.pp("norm2"), style, out)?,
+            norm2: AdaIn::load(&weights.pp("norm2"), style, out, short)?,
             conv2: conv("conv2", out)?,
             shortcut: match inputs == out {
                 true => None,
@@ -355,7 +355,7 @@ impl Predictor {
         let lstm = |weights: &Weights| BiLstm::load(weights, wide, d / 2, short);
         let layers = weights.pp("text_encoder.lstms");
         let layer = |i: usize| {
-            let norm = AdaLayerNorm::load(&layers.pp(2 * i + 1), size.style, d)?;
+            let norm = AdaLayerNorm::load(&layers.pp(2 * i + 1), size.style, d, short)?;
             Ok((lstm(&layers.pp(2 * i))?, norm))
         };
         Ok(Predictor {

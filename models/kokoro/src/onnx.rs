@@ -20,8 +20,16 @@ pub enum Recipe {
     Transposed(String),
     /// Whole numbers, less a zero point, times a scale: of the tensor, or of each column.
     Scaled(Quantised, Order),
+    /// Only the numbers, less their zero point.
+    Numbers(Quantised, Order),
+    /// Only the scales, one for each row.
+    Scale(Quantised),
     /// The weights of one direction of an LSTM, `[directions, inputs, gates]`.
     Lstm(Quantised, usize),
+    /// Only the numbers of such weights, less their zero point.
+    LstmNumbers(Quantised, usize),
+    /// Only the scale of such weights, for each row.
+    LstmScale(Quantised, usize),
     /// One of the two biases of one direction of an LSTM, `[directions, 2, gates]`.
     LstmBias(String, [usize; 2]),
 }
@@ -53,20 +61,24 @@ impl Recipe {
             Recipe::Stored(name) => read(source, name),
             Recipe::Transposed(name) => Ok(transposed(&read(source, name)?, shape)),
             Recipe::Scaled(parts, order) => {
-                let values = parts.values(source, shape_of(source, &parts.numbers).last())?;
-                Ok(match order {
-                    Order::Plain => values,
-                    Order::Transposed => transposed(&values, shape),
-                })
+                let scale = read(source, &parts.scale)?;
+                Ok(order.rows(parts.values(source, &scale)?, shape))
+            }
+            Recipe::Numbers(parts, order) => Ok(order.rows(parts.values(source, &[])?, shape)),
+            Recipe::Scale(parts) => {
+                let scale = read(source, &parts.scale)?;
+                Ok((0..shape[0]).map(|row| of(&scale, row, 1.0)).collect())
             }
             Recipe::Lstm(parts, direction) => {
-                let numbers = read(source, &parts.numbers)?;
-                let half = numbers.len() / 2;
-                let numbers = &numbers[half * direction..half * (direction + 1)];
                 let scale = of(&read(source, &parts.scale)?, *direction, 1.0);
-                let zero = of(&read(source, &parts.zero)?, *direction, 0.0);
-                let values: Vec<f32> = numbers.iter().map(|x| (x - zero) * scale).collect();
-                Ok(gates(&transposed(&values, shape)))
+                parts.direction(source, *direction, scale, shape)
+            }
+            Recipe::LstmNumbers(parts, direction) => {
+                parts.direction(source, *direction, 1.0, shape)
+            }
+            Recipe::LstmScale(parts, direction) => {
+                let scale = of(&read(source, &parts.scale)?, *direction, 1.0);
+                Ok(vec![scale; shape[0]])
             }
             Recipe::LstmBias(name, [direction, which]) => {
                 let values = read(source, name)?;
@@ -79,16 +91,43 @@ impl Recipe {
 }
 
 impl Quantised {
-    fn values(&self, source: &dyn Source, width: Option<&usize>) -> Result<Vec<f32>> {
-        let width = width.copied().unwrap_or(1).max(1);
-        let (scale, zero) = (read(source, &self.scale)?, read(source, &self.zero)?);
+    /// The numbers less the zero point, times `scale`: 1 where that is empty.
+    fn values(&self, source: &dyn Source, scale: &[f32]) -> Result<Vec<f32>> {
+        let width = shape_of(source, &self.numbers).last().copied();
+        let zero = read(source, &self.zero)?;
         let mut values = read(source, &self.numbers)?;
-        for row in values.chunks_mut(width) {
+        for row in values.chunks_mut(width.unwrap_or(1).max(1)) {
             for (column, x) in row.iter_mut().enumerate() {
-                *x = (*x - of(&zero, column, 0.0)) * of(&scale, column, 1.0);
+                *x = (*x - of(&zero, column, 0.0)) * of(scale, column, 1.0);
             }
         }
         Ok(values)
+    }
+
+    /// The weights `[gates, inputs]` of one direction of an LSTM, times `scale`.
+    fn direction(
+        &self,
+        source: &dyn Source,
+        direction: usize,
+        scale: f32,
+        shape: &[usize],
+    ) -> Result<Vec<f32>> {
+        let numbers = read(source, &self.numbers)?;
+        let half = numbers.len() / 2;
+        let numbers = &numbers[half * direction..half * (direction + 1)];
+        let zero = of(&read(source, &self.zero)?, direction, 0.0);
+        let values: Vec<f32> = numbers.iter().map(|x| (x - zero) * scale).collect();
+        Ok(gates(&transposed(&values, shape)))
+    }
+}
+
+impl Order {
+    /// The values of a matrix in this order, row by row.
+    fn rows(self, values: Vec<f32>, shape: &[usize]) -> Vec<f32> {
+        match self {
+            Order::Plain => values,
+            Order::Transposed => transposed(&values, shape),
+        }
     }
 }
 
@@ -252,11 +291,19 @@ impl<'g> Links<'g> {
             "DynamicQuantizeLSTM" => return self.lstm(node).unwrap_or_default(),
             _ => None,
         };
-        let matrix = weight.filter(|(shape, _)| shape.len() >= 2);
-        matrix
-            .map(|(shape, recipe)| ("weight", shape, recipe))
-            .into_iter()
-            .collect()
+        let Some((shape, recipe)) = weight.filter(|(shape, _)| shape.len() >= 2) else {
+            return Vec::new();
+        };
+        let mut parts = Vec::new();
+        // Rows of a table are read as they are wanted, and so are their values.
+        if let (Recipe::Scaled(numbers, order), true) = (&recipe, node.op != "Gather") {
+            let scale = Recipe::Scale(numbers.clone());
+            parts.push(("weight_scale", vec![shape[0]], scale));
+            let numbers = Recipe::Numbers(numbers.clone(), *order);
+            parts.push(("weight_numbers", shape.clone(), numbers));
+        }
+        parts.push(("weight", shape, recipe));
+        parts
     }
 
     /// A product of whole numbers is scaled by the product of both sides' scales.
@@ -312,6 +359,20 @@ impl<'g> Links<'g> {
             ["bias_hh_l0", "bias_hh_l0_reverse"],
         ];
         let mut parts = Vec::new();
+        let whole = [
+            ["weight_ih_l0_numbers", "weight_ih_l0_reverse_numbers"],
+            ["weight_ih_l0_scale", "weight_ih_l0_reverse_scale"],
+        ];
+        let &[2, inputs, gates] = shape_of(self.source, input(1)?) else {
+            return None;
+        };
+        for direction in 0..2 {
+            let of_input = quantised(weights[0].1);
+            let scale = Recipe::LstmScale(of_input.clone(), direction);
+            parts.push((whole[1][direction], vec![gates], scale));
+            let numbers = Recipe::LstmNumbers(of_input, direction);
+            parts.push((whole[0][direction], vec![gates, inputs], numbers));
+        }
         for (names, tensors) in weights {
             let &[2, inputs, gates] = shape_of(self.source, tensors[0]) else {
                 return None;

@@ -1,5 +1,7 @@
 //! Normalisation of each channel over time, with the curve that follows it.
 
+use std::ops::Range;
+
 use multiversion::multiversion;
 
 use super::{HostOp, Operand, Output, Share};
@@ -85,23 +87,42 @@ struct ChannelNorm {
     bend: Bend,
 }
 
-/// Channels that are worked on together: one cache line.
-const PANEL: usize = 16;
+/// Channels that are worked on together: two cache lines.
+const PANEL: usize = 32;
+/// Channels in a vector.
+const LANES: usize = 16;
 /// Rows that are summed in f32 before the sum goes on in f64.
 const ROWS: usize = 64;
 
-// SAFETY: shares are disjoint ranges of channels.
+// SAFETY: a job is a range of channels, and no two jobs overlap.
 unsafe impl HostOp for ChannelNorm {
     fn run(&self, inputs: &[Operand], output: &Output, share: Share) {
-        let [channels, time, _, _] = output.ne;
-        let panels = share.of_range(channels.div_ceil(PANEL));
-        let range = panels.start * PANEL..(panels.end * PANEL).min(channels);
-        if range.is_empty() {
-            return;
+        let channels = output.ne[0];
+        for panel in share.of_jobs(channels.div_ceil(PANEL)) {
+            self.channels(
+                inputs,
+                output,
+                panel * PANEL..((panel + 1) * PANEL).min(channels),
+            );
         }
-        let row = |t: usize| &inputs[0].row_f32(t, 0, 0)[range.clone()];
+    }
+}
+
+impl ChannelNorm {
+    /// The channels `range` of the result, which nobody else writes to.
+    fn channels(&self, inputs: &[Operand], output: &Output, range: Range<usize>) {
+        let rows = output.ne[1];
         let vector = |i: usize| &inputs[i].row_f32(0, 0, 0)[range.clone()];
-        let (mean, mut scale) = statistics(row, time, self.eps);
+        let span = Span {
+            from: inputs[0].row_f32(0, 0, 0)[range.clone()].as_ptr(),
+            line: inputs[0].nb[1] / size_of::<f32>(),
+            // SAFETY: by the caller's promise.
+            to: unsafe { output.row([0, 0, 0], range.clone()) }.as_mut_ptr(),
+            width: output.ne[0],
+            rows,
+            channels: range.len(),
+        };
+        let (mean, mut scale) = statistics(&span, self.eps);
         let gains = vector(1).iter();
         scale
             .iter_mut()
@@ -109,79 +130,152 @@ unsafe impl HostOp for ChannelNorm {
             .for_each(|(scale, gain)| *scale *= gain);
         // Less the mean first: as one factor and one summand, a mean that is many deviations from
         // zero would cost precision.
-        let line = [&mean[..], &scale, vector(2)];
-        let inverse: Vec<f32> = match self.bend {
-            Bend::Snake => vector(3).iter().map(|a| 1.0 / a).collect(),
-            Bend::Leaky(_) => Vec::new(),
-        };
-        for t in 0..time {
-            // SAFETY: each share has its own channels.
-            let out = unsafe { output.row([t, 0, 0], range.clone()) };
-            match self.bend {
-                Bend::Leaky(slope) => leaky(row(t), line, slope, out),
-                Bend::Snake => snake(row(t), line, vector(3), &inverse, out),
+        let line = [&mean, &scale, vector(2)].map(lanes);
+        match self.bend {
+            Bend::Leaky(slope) => leaky(&span, &line, slope),
+            Bend::Snake => {
+                let inverse: Vec<f32> = vector(3).iter().map(|a| 1.0 / a).collect();
+                snake(&span, &line, &[vector(3), &inverse].map(lanes));
+            }
+        }
+    }
+}
+
+/// A value for each channel of a job, in vectors.
+type Lanes = [[f32; LANES]; PANEL / LANES];
+
+fn lanes(values: &[f32]) -> Lanes {
+    let mut lanes = Lanes::default();
+    lanes.as_flattened_mut()[..values.len()].copy_from_slice(values);
+    lanes
+}
+
+/// Some neighbouring channels, a job's own, of all rows.
+struct Span {
+    from: *const f32,
+    /// Values from row to row.
+    line: usize,
+    to: *mut f32,
+    width: usize,
+    rows: usize,
+    /// At most [`PANEL`].
+    channels: usize,
+}
+
+impl Span {
+    /// Channels `c..c + N` of row `t`.
+    ///
+    /// # Safety
+    /// They lie inside the span.
+    #[inline(always)]
+    unsafe fn at<const N: usize>(&self, t: usize, c: usize) -> &[f32; N] {
+        // SAFETY: by the caller's promise.
+        unsafe { &*self.from.add(t * self.line + c).cast() }
+    }
+
+    /// `f` of every value and the vector and place in it of its channel: whole vectors, then the
+    /// rest one by one.
+    #[inline(always)]
+    fn each(&self, f: impl Fn(usize, usize, f32) -> f32) {
+        for t in 0..self.rows {
+            for v in 0..PANEL / LANES {
+                let first = v * LANES;
+                let here = self.channels.saturating_sub(first);
+                // SAFETY: the channels are inside the span, and their places this job's own.
+                unsafe {
+                    let to = self.to.add(t * self.width + first);
+                    if here >= LANES {
+                        let from = self.at::<LANES>(t, first);
+                        let mut values = [0.0; LANES];
+                        for (i, value) in values.iter_mut().enumerate() {
+                            *value = f(v, i, from[i]);
+                        }
+                        to.cast::<[f32; LANES]>().write(values);
+                    } else {
+                        for i in 0..here {
+                            to.add(i).write(f(v, i, self.at::<1>(t, first + i)[0]));
+                        }
+                    }
+                }
             }
         }
     }
 }
 
 /// Mean of each channel, and one over its deviation.
-fn statistics<'x>(row: impl Fn(usize) -> &'x [f32], time: usize, eps: f32) -> (Vec<f32>, Vec<f32>) {
-    let first = row(0);
-    let width = first.len();
-    let (mut sums, mut squares) = (vec![0f64; width], vec![0f64; width]);
-    let (mut sum, mut square) = (vec![0f32; width], vec![0f32; width]);
-    for start in (0..time).step_by(ROWS) {
-        sum.fill(0.0);
-        square.fill(0.0);
-        for t in start..(start + ROWS).min(time) {
-            // Counted from the first value, so that squares do not drown small deviations.
-            add_row(row(t), first, &mut sum, &mut square);
-        }
-        for c in 0..width {
-            sums[c] += f64::from(sum[c]);
-            squares[c] += f64::from(square[c]);
+fn statistics(span: &Span, eps: f32) -> (Vec<f32>, Vec<f32>) {
+    let (mut sums, mut squares) = ([0f64; PANEL], [0f64; PANEL]);
+    // SAFETY: there is a row.
+    let value = |c| unsafe { span.at::<1>(0, c) }[0];
+    let first: Vec<f32> = (0..span.channels).map(value).collect();
+    // Counted from the first value, so that squares do not drown small deviations.
+    let from = lanes(&first);
+    for start in (0..span.rows).step_by(ROWS) {
+        let rows = start..(start + ROWS).min(span.rows);
+        let [sum, square] = add_rows(span, rows, &from);
+        let both = sum.as_flattened().iter().zip(square.as_flattened());
+        for (c, (sum, square)) in both.enumerate() {
+            sums[c] += f64::from(*sum);
+            squares[c] += f64::from(*square);
         }
     }
-    let n = time as f64;
-    let both = (0..width).map(|c| {
+    let n = span.rows as f64;
+    let both = first.iter().enumerate().map(|(c, first)| {
         let mean = sums[c] / n;
         let variance = (squares[c] / n - mean * mean).max(0.0);
         let scale = 1.0 / (variance + f64::from(eps)).sqrt();
-        ((mean + f64::from(first[c])) as f32, scale as f32)
+        ((mean + f64::from(*first)) as f32, scale as f32)
     });
     both.unzip()
 }
 
+/// Sums of the distances from `from`, and of their squares.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
-fn add_row(row: &[f32], from: &[f32], sum: &mut [f32], square: &mut [f32]) {
-    for (((x, from), sum), square) in row.iter().zip(from).zip(sum).zip(square) {
-        let x = x - from;
-        *sum += x;
-        *square += x * x;
+fn add_rows(span: &Span, rows: Range<usize>, from: &Lanes) -> [Lanes; 2] {
+    let [mut sums, mut squares] = [Lanes::default(); 2];
+    for v in 0..PANEL / LANES {
+        let first = v * LANES;
+        let here = span.channels.saturating_sub(first);
+        let (mut sum, mut square) = ([0.0; LANES], [0.0; LANES]);
+        for t in rows.clone() {
+            if here >= LANES {
+                // SAFETY: the channels are inside the span.
+                let row = unsafe { span.at::<LANES>(t, first) };
+                for i in 0..LANES {
+                    let x = row[i] - from[v][i];
+                    sum[i] += x;
+                    square[i] += x * x;
+                }
+            } else {
+                for i in 0..here {
+                    // SAFETY: as above.
+                    let x = unsafe { span.at::<1>(t, first + i) }[0] - from[v][i];
+                    sum[i] += x;
+                    square[i] += x * x;
+                }
+            }
+        }
+        (sums[v], squares[v]) = (sum, square);
     }
+    [sums, squares]
 }
 
 /// `line`: what is taken away, the factor of the rest, and what is added to that.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
-fn leaky(row: &[f32], line: [&[f32]; 3], slope: f32, out: &mut [f32]) {
-    let n = out.len();
-    let (row, [mean, scale, bias]) = (&row[..n], line.map(|x| &x[..n]));
-    for c in 0..n {
-        let y = (row[c] - mean[c]) * scale[c] + bias[c];
-        out[c] = if y > 0.0 { y } else { slope * y };
-    }
+fn leaky(span: &Span, line: &[Lanes; 3], slope: f32) {
+    span.each(|v, i, x| {
+        let y = (x - line[0][v][i]) * line[1][v][i] + line[2][v][i];
+        if y > 0.0 { y } else { slope * y }
+    });
 }
 
+/// As [`leaky`], with the factors inside of the sine, and one over them.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
-fn snake(row: &[f32], line: [&[f32]; 3], a: &[f32], inverse: &[f32], out: &mut [f32]) {
-    let n = out.len();
-    let (row, [mean, scale, bias]) = (&row[..n], line.map(|x| &x[..n]));
-    let (a, inverse) = (&a[..n], &inverse[..n]);
-    for c in 0..n {
-        let y = (row[c] - mean[c]) * scale[c] + bias[c];
-        out[c] = y + inverse[c] * sin_squared(a[c] * y);
-    }
+fn snake(span: &Span, line: &[Lanes; 3], a: &[Lanes; 2]) {
+    span.each(|v, i, x| {
+        let y = (x - line[0][v][i]) * line[1][v][i] + line[2][v][i];
+        y + a[1][v][i] * sin_squared(a[0][v][i] * y)
+    });
 }
 
 /// sin² x, within 4e-7 of the true value for |x| up to 1000.

@@ -28,7 +28,7 @@ pub(super) struct Scheme {
     /// `[outputs][pairs]`: powers of the positive points.
     output: Vec<f32>,
     /// `[points][taps]`: from taps to their values at the points.
-    kernel: Vec<f32>,
+    pub kernel: Vec<f32>,
 }
 
 impl Scheme {
@@ -208,38 +208,6 @@ unsafe fn transform_at<V: Vector, const N: usize>(
                 even.sub(odd).store(to.add((2 + 2 * pair) * step + c));
             }
             side(N / 2, 1).store(to.add((N - 1) * step + c));
-        }
-    }
-}
-
-/// A panel of weights as they are, `[taps][inputs][PANEL]`, to its values at the points,
-/// `[points][inputs][PANEL]`.
-pub(super) fn transform_weight(scheme: &Scheme, weight: &[f32], to: &mut [f32]) {
-    let taps = scheme.points + 1 - scheme.outputs;
-    let inputs = weight.len() / taps / PANEL;
-    assert!(to.len() == scheme.points * inputs * PANEL && taps <= MOST_TAPS);
-    evaluate(&scheme.kernel, taps, weight, to);
-}
-
-/// Most taps of a group.
-const MOST_TAPS: usize = 7;
-
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2+fma"))]
-fn evaluate(powers: &[f32], taps: usize, weight: &[f32], to: &mut [f32]) {
-    let each = weight.len() / taps;
-    let mut x = [[0.0; PANEL]; MOST_TAPS];
-    for c in (0..each).step_by(PANEL) {
-        for (k, x) in x[..taps].iter_mut().enumerate() {
-            x.copy_from_slice(&weight[k * each + c..][..PANEL]);
-        }
-        for (powers, to) in powers.chunks_exact(taps).zip(to.chunks_exact_mut(each)) {
-            let mut sum = [0.0; PANEL];
-            for (power, x) in powers.iter().zip(&x) {
-                for i in 0..PANEL {
-                    sum[i] += power * x[i];
-                }
-            }
-            to[c..c + PANEL].copy_from_slice(&sum);
         }
     }
 }

@@ -6,8 +6,10 @@
 mod activation;
 mod attention;
 mod channel_norm;
+mod jobs;
 mod kernels;
 mod lstm;
+mod packed;
 mod pass;
 mod plane_conv;
 mod product;
@@ -15,9 +17,10 @@ mod residual;
 mod row_norm;
 mod short_conv;
 mod toom_cook;
+mod unpack;
 mod vector;
 
-use std::{ffi::c_void, panic::AssertUnwindSafe};
+use std::{ffi::c_void, panic::AssertUnwindSafe, sync::atomic::AtomicUsize};
 
 use ggml_sys as sys;
 
@@ -25,6 +28,8 @@ use super::{DType, Scope, Tensor, shape::Shape};
 pub(super) use activation::{GatedTanh, Gelu, SigmoidGlu};
 pub(super) use attention::Attention;
 pub use channel_norm::Curve;
+pub(super) use jobs::Share;
+pub use packed::ShortWeight;
 pub(super) use plane_conv::PlaneConv;
 pub(super) use product::{Factors, Product};
 pub use residual::ResidualLayer;
@@ -41,23 +46,10 @@ pub(super) unsafe trait HostOp: Send + Sync {
     fn run(&self, inputs: &[Operand], output: &Output, share: Share);
 }
 
-/// Which part of the work one thread does.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Share {
-    pub index: usize,
-    pub of: usize,
-}
-
-impl Share {
-    /// The numbers below `count` that fall to this share, taken in turn.
-    fn of_jobs(self, count: usize) -> impl Iterator<Item = usize> {
-        (self.index..count).step_by(self.of)
-    }
-
-    /// The part of `0..count` that falls to this share, in one piece.
-    fn of_range(self, count: usize) -> std::ops::Range<usize> {
-        count * self.index / self.of..count * (self.index + 1) / self.of
-    }
+/// An operator in a graph, and the next of its jobs.
+pub(super) struct HostNode {
+    op: Box<dyn HostOp>,
+    next: AtomicUsize,
 }
 
 /// A tensor that an operator reads. Extents and byte steps in ggml's order.
@@ -97,6 +89,13 @@ impl Operand {
         // while it runs.
         unsafe { std::slice::from_raw_parts(self.row(i1, i2, i3).cast(), self.ne[0]) }
     }
+
+    /// The values of a packed row of bytes.
+    fn row_i8(&self, i1: usize, i2: usize, i3: usize) -> &[i8] {
+        assert!(self.dtype == DType::I8 && self.nb[0] == 1);
+        // SAFETY: as in `row_f32`.
+        unsafe { std::slice::from_raw_parts(self.row(i1, i2, i3).cast(), self.ne[0]) }
+    }
 }
 
 /// The tensor that an operator fills: f32, packed.
@@ -132,7 +131,10 @@ impl Scope {
     ) -> Tensor<'g> {
         debug_assert!(self.device().is_cpu());
         let mut sources: Vec<_> = inputs.iter().map(|t| t.ptr.as_ptr()).collect();
-        let op: Box<Box<dyn HostOp>> = Box::new(Box::new(op));
+        let op = Box::new(HostNode {
+            op: Box::new(op),
+            next: AtomicUsize::new(0),
+        });
         let address = (&raw const *op).cast_mut().cast::<c_void>();
         self.host_ops.borrow_mut().push(op);
         let ne = shape.ggml();
@@ -161,7 +163,7 @@ unsafe extern "C" fn run(output: *mut sys::ggml_tensor, index: i32, of: i32, op:
     // SAFETY: `host_op` gave the address of a boxed operator that lives as long as the graph; the
     // node and its sources are live, and ggml computed the sources before.
     let (op, inputs, output) = unsafe {
-        let op = &*op.cast::<Box<dyn HostOp>>();
+        let op = &*op.cast::<HostNode>();
         let sources = (*output).src.iter().take_while(|s| !s.is_null());
         let inputs: Vec<Operand> = sources.map(|s| Operand::of(*s)).collect();
         let output = Output {
@@ -173,9 +175,10 @@ unsafe extern "C" fn run(output: *mut sys::ggml_tensor, index: i32, of: i32, op:
     let share = Share {
         index: index as usize,
         of: (of as usize).max(1),
+        next: &op.next,
     };
     // Unwinding must not enter ggml; the result then holds whatever it held before.
-    let done = std::panic::catch_unwind(AssertUnwindSafe(|| op.run(&inputs, &output, share)));
+    let done = std::panic::catch_unwind(AssertUnwindSafe(|| op.op.run(&inputs, &output, share)));
     if done.is_err() {
         tracing::error!("an operator of the graph layer failed; its result is not to be used");
     }

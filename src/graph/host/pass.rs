@@ -5,7 +5,9 @@ use std::{cell::RefCell, marker::PhantomData, ops::Range};
 use super::{
     Operand, Output, kernels,
     kernels::{PANEL, Scheme, Steps},
+    packed::Packed,
     short_conv::{ShortConv, Way},
+    unpack::{self, Panel},
 };
 
 /// Rows of f32 values by step: those that exist are `steps`.
@@ -113,6 +115,8 @@ impl RowsMut {
 pub(super) struct Pass<'a> {
     pub plan: &'a ShortConv,
     pub weight: &'a [f32],
+    /// In place of `weight`, which is empty then.
+    pub packed: Option<Packed<'a>>,
     pub bias: Option<&'a [f32]>,
     pub slope: f32,
     pub scale: f32,
@@ -187,11 +191,13 @@ impl Pass<'_> {
         let rows = steps.len().next_multiple_of(4);
         let line = depth + PANEL;
         let (values, products) = (rows * line, rows * PANEL);
+        let all = values + products + depth * PANEL;
         SCRATCH.with_borrow_mut(|scratch| {
-            if scratch.len() < values + products {
-                scratch.resize(values + products, 0.0);
+            if scratch.len() < all {
+                scratch.resize(all, 0.0);
             }
-            let (values, products) = scratch.split_at_mut(values);
+            let (values, rest) = scratch.split_at_mut(values);
+            let (products, raw) = rest.split_at_mut(products);
             for (t, to) in steps.clone().zip(values.chunks_exact_mut(line)) {
                 let at = t.wrapping_sub(self.plan.padding.0);
                 match self.input.get(at) {
@@ -200,7 +206,13 @@ impl Pass<'_> {
                 }
             }
             for panel in self.panels.clone() {
-                let weight = &self.weight[panel * depth * PANEL..(panel + 1) * depth * PANEL];
+                let weight = match self.panel(panel) {
+                    Panel::Values(weight) => weight,
+                    packed => {
+                        unpack::values(scheme, packed, &mut raw[..depth * PANEL]);
+                        &raw[..depth * PANEL]
+                    }
+                };
                 kernels::products(scheme, values, line, rows, weight, products);
                 for (t, products) in steps.clone().zip(products.chunks_exact(PANEL)) {
                     let steps = Steps {
@@ -215,6 +227,17 @@ impl Pass<'_> {
                 }
             }
         });
+    }
+
+    /// The weights of a panel as they are kept.
+    fn panel(&self, panel: usize) -> Panel<'_> {
+        match &self.packed {
+            Some(packed) => packed.panel(self.plan, panel, 0..self.plan.kernel),
+            None => {
+                let size = self.plan.values() / self.plan.out * PANEL;
+                Panel::Values(&self.weight[panel * size..(panel + 1) * size])
+            }
+        }
     }
 
     /// # Safety
@@ -248,12 +271,14 @@ impl Pass<'_> {
                 }
             }
             for panel in self.panels.clone() {
-                let size = plan.values() / plan.out * PANEL;
-                let mut weight = &self.weight[panel * size..(panel + 1) * size];
-                if plan.late {
-                    kernels::transform_weight(scheme, weight, &mut late[..transformed]);
-                    weight = &late[..transformed];
-                }
+                let weight = match self.panel(panel) {
+                    Panel::Values(weight) if !plan.late => weight,
+                    kept => {
+                        let late = &mut late[..transformed];
+                        unpack::transform(scheme, plan.inputs, kept, late, depth * PANEL);
+                        late
+                    }
+                };
                 kernels::products(scheme, values, line, rows, weight, products);
                 for (i, tile) in range.clone().enumerate() {
                     let first = tiles.base(tile);

@@ -228,6 +228,7 @@ impl Residual {
         let pass = Pass {
             plan: &conv.plan,
             weight: conv.weight.values(),
+            packed: None,
             bias: Some(conv.bias.values()),
             slope: self.slope,
             scale,

@@ -1,5 +1,7 @@
 //! Residual blocks against their definition in f64.
 
+use std::sync::atomic::AtomicUsize;
+
 use super::{
     super::short_conv::tests::{numbers, operand},
     *,
@@ -121,8 +123,17 @@ fn error(blocks: &[(usize, &[usize])], double: bool, steps: usize, threads: usiz
         ne: [CHANNELS, steps, 1, 1],
     };
     let inputs = [operand(&x, [CHANNELS, steps, 1, 1])];
+    let next = AtomicUsize::new(0);
     for index in 0..threads {
-        op.run(&inputs, &output, Share { index, of: threads });
+        op.run(
+            &inputs,
+            &output,
+            Share {
+                index,
+                of: threads,
+                next: &next,
+            },
+        );
     }
     let most = wanted.iter().fold(0.0f64, |most, x| most.max(x.abs()));
     let off = wanted

@@ -3,6 +3,7 @@
 use super::{
     HostOp, Operand, Output, Share,
     kernels::{MOST_SUMMANDS, PANEL, Scheme},
+    packed::{Packed, ShortWeight},
     pass::{BLOCK, Pass, ROWS, Rows, RowsMut},
     toom_cook::ToomCook,
 };
@@ -120,6 +121,11 @@ impl ShortConv {
         }
     }
 
+    /// Channels in and out.
+    pub fn channels(&self) -> [usize; 2] {
+        [self.inputs, self.out]
+    }
+
     /// Number of values of the transformed weight.
     pub fn values(&self) -> usize {
         match &self.way {
@@ -203,12 +209,12 @@ fn points(kernel: usize) -> usize {
 }
 
 impl<'g> Tensor<'g> {
-    /// The convolution `plan` of x `[batch, time, in]` with a weight from
-    /// [`ShortConv::transform`] and what is [`Around`] it -> `[batch, time', out]`. For the CPU:
-    /// ask for [`FastPath::ShortConv`](crate::backend::FastPath::ShortConv).
+    /// The convolution `plan` of x `[batch, time, in]` with its weight and what is [`Around`] it ->
+    /// `[batch, time', out]`. For the CPU: ask for
+    /// [`FastPath::ShortConv`](crate::backend::FastPath::ShortConv).
     pub fn short_conv(
         self,
-        weight: &DeviceTensor,
+        weight: ShortWeight<'_>,
         bias: Option<&DeviceTensor>,
         plan: &ShortConv,
         around: Around<'_, 'g>,
@@ -219,8 +225,7 @@ impl<'g> Tensor<'g> {
             .and_then(|steps| Shape::new(&[batch, steps, plan.out]));
         let fits = channels == plan.inputs
             && self.dtype() == DType::F32
-            && weight.dtype() == DType::F32
-            && weight.shape() == [plan.values()]
+            && weight.fits(plan)
             && bias.is_none_or(|b| b.shape() == [plan.out] && b.dtype() == DType::F32)
             && around.plus.len() <= MOST_SUMMANDS
             && around
@@ -234,11 +239,14 @@ impl<'g> Tensor<'g> {
                 format!("{self:?} by {weight:?}, {plan:?}, on a CPU"),
             );
         };
-        let mut inputs = vec![self.packed_rows(), self.scope().stored(weight)];
+        let (weight, packed) = weight.inputs(self.scope(), plan);
+        let mut inputs = vec![self.packed_rows()];
+        inputs.extend(weight);
         inputs.extend(bias.map(|bias| self.scope().stored(bias)));
         inputs.extend(around.plus.iter().map(|plus| plus.packed_rows()));
         let op = ShortConvOp {
             plan: plan.clone(),
+            packed,
             bias: bias.is_some(),
             slope: around.slope,
             scale: around.scale,
@@ -249,6 +257,8 @@ impl<'g> Tensor<'g> {
 
 struct ShortConvOp {
     plan: ShortConv,
+    /// Whether the weight is packed: two inputs instead of one.
+    packed: bool,
     bias: bool,
     slope: f32,
     scale: f32,
@@ -268,19 +278,27 @@ unsafe impl HostOp for ShortConvOp {
         let parts = (PIECES * share.of)
             .div_ceil(blocks * batch)
             .clamp(1, panels);
-        let bias = self.bias.then(|| inputs[2].row_f32(0, 0, 0));
+        let (x, inputs) = (&inputs[0], &inputs[1..]);
+        let (weight, rest) = inputs.split_at(1 + usize::from(self.packed));
+        let (bias, plus) = rest.split_at(usize::from(self.bias));
+        let packed = self.packed.then(|| Packed::of(&weight[0], &weight[1]));
+        let weight: &[f32] = match self.packed {
+            true => &[],
+            false => weight[0].row_f32(0, 0, 0),
+        };
+        let bias = bias.first().map(|bias| bias.row_f32(0, 0, 0));
         for job in share.of_jobs(blocks * parts * batch) {
             let (item, job) = (job / (blocks * parts), job % (blocks * parts));
             let (block, part) = (job / parts, job % parts);
-            let plus = &inputs[2 + usize::from(self.bias)..];
             let plus: Vec<Rows> = plus.iter().map(|x| Rows::of(x, item)).collect();
             let pass = Pass {
                 plan,
-                weight: inputs[1].row_f32(0, 0, 0),
+                weight,
+                packed,
                 bias,
                 slope: self.slope,
                 scale: self.scale,
-                input: Rows::of(&inputs[0], item),
+                input: Rows::of(x, item),
                 plus: &plus,
                 panels: panels * part / parts..panels * (part + 1) / parts,
             };

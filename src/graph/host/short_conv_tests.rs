@@ -1,5 +1,7 @@
 //! Short convolutions against their definition in f64, for every instruction set that is here.
 
+use std::sync::atomic::AtomicUsize;
+
 use super::*;
 use crate::graph::host::vector::Level;
 
@@ -68,6 +70,7 @@ impl Case {
         ];
         let op = ShortConvOp {
             plan,
+            packed: false,
             bias: true,
             slope: 0.1,
             scale: 0.5,
@@ -77,8 +80,17 @@ impl Case {
             data: found.as_mut_ptr(),
             ne: shape,
         };
+        let next = AtomicUsize::new(0);
         for index in 0..threads {
-            op.run(&inputs, &output, Share { index, of: threads });
+            op.run(
+                &inputs,
+                &output,
+                Share {
+                    index,
+                    of: threads,
+                    next: &next,
+                },
+            );
         }
         let mut worst = (0.0f64, 0.0f64);
         for (i, found) in found.iter().enumerate() {

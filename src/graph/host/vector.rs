@@ -10,6 +10,8 @@ pub(super) trait Vector: Copy {
     const LANES: usize;
     unsafe fn splat(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
+    /// `LANES` signed bytes.
+    unsafe fn load_i8(from: *const i8) -> Self;
     unsafe fn store(self, to: *mut f32);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
@@ -53,7 +55,7 @@ impl Level {
 
 macro_rules! x86_vector {
     ($name:ident, $inner:ty, $lanes:literal, $set1:ident, $load:ident, $store:ident, $add:ident,
-     $sub:ident, $mul:ident, $max:ident, $fma:ident) => {
+     $sub:ident, $mul:ident, $max:ident, $fma:ident, $bytes:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[derive(Clone, Copy)]
         pub(super) struct $name($inner);
@@ -69,6 +71,10 @@ macro_rules! x86_vector {
             #[inline(always)]
             unsafe fn load(from: *const f32) -> Self {
                 unsafe { $name($load(from)) }
+            }
+            #[inline(always)]
+            unsafe fn load_i8(from: *const i8) -> Self {
+                unsafe { $name($bytes(from)) }
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut f32) {
@@ -101,6 +107,28 @@ macro_rules! x86_vector {
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+/// # Safety
+/// As the methods of [`Vector`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+unsafe fn sixteen_bytes(from: *const i8) -> __m512 {
+    // SAFETY: by the caller's promise.
+    let bytes = unsafe { _mm_loadu_si128(from.cast()) };
+    _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))
+}
+
+/// # Safety
+/// As the methods of [`Vector`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn eight_bytes(from: *const i8) -> __m256 {
+    // SAFETY: by the caller's promise.
+    let bytes = unsafe { _mm_loadl_epi64(from.cast()) };
+    _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))
+}
+
 x86_vector!(
     Avx512,
     __m512,
@@ -112,7 +140,8 @@ x86_vector!(
     _mm512_sub_ps,
     _mm512_mul_ps,
     _mm512_max_ps,
-    _mm512_fmadd_ps
+    _mm512_fmadd_ps,
+    sixteen_bytes
 );
 x86_vector!(
     Avx2,
@@ -125,7 +154,8 @@ x86_vector!(
     _mm256_sub_ps,
     _mm256_mul_ps,
     _mm256_max_ps,
-    _mm256_fmadd_ps
+    _mm256_fmadd_ps,
+    eight_bytes
 );
 
 /// Four values in plain Rust, which compilers turn into the vectors of any processor.
@@ -149,6 +179,10 @@ impl Vector for Plain {
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
         Plain(unsafe { from.cast::<[f32; 4]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn load_i8(from: *const i8) -> Self {
+        Plain(unsafe { from.cast::<[i8; 4]>().read() }.map(f32::from))
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {

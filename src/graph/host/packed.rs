@@ -239,8 +239,8 @@ mod tests {
                 ["plain", "packed"].map(|name| graph.read(name).unwrap());
             let most = plain.iter().fold(0f32, |most, x| most.max(x.abs()));
             for (a, b) in plain.iter().zip(&packed) {
-                // Sums of transformed taps are rounded to f32 on the way in one of them.
-                assert!((a - b).abs() < 2e-5 * most, "{taps} taps: {a}, {b}");
+                // One of them transforms its taps in f64, the other in f32.
+                assert!((a - b).abs() < 6e-5 * most, "{taps} taps: {a}, {b}");
             }
         }
     }

@@ -360,18 +360,18 @@ impl<'g> Links<'g> {
         ];
         let mut parts = Vec::new();
         let whole = [
-            ["weight_ih_l0_numbers", "weight_ih_l0_reverse_numbers"],
-            ["weight_ih_l0_scale", "weight_ih_l0_reverse_scale"],
+            ["weight_ih_l0_numbers", "weight_ih_l0_scale"],
+            ["weight_ih_l0_reverse_numbers", "weight_ih_l0_reverse_scale"],
         ];
         let &[2, inputs, gates] = shape_of(self.source, input(1)?) else {
             return None;
         };
-        for direction in 0..2 {
+        for (direction, [numbers, scale]) in whole.into_iter().enumerate() {
             let of_input = quantised(weights[0].1);
-            let scale = Recipe::LstmScale(of_input.clone(), direction);
-            parts.push((whole[1][direction], vec![gates], scale));
-            let numbers = Recipe::LstmNumbers(of_input, direction);
-            parts.push((whole[0][direction], vec![gates, inputs], numbers));
+            let recipe = Recipe::LstmScale(of_input.clone(), direction);
+            parts.push((scale, vec![gates], recipe));
+            let recipe = Recipe::LstmNumbers(of_input, direction);
+            parts.push((numbers, vec![gates, inputs], recipe));
         }
         for (names, tensors) in weights {
             let &[2, inputs, gates] = shape_of(self.source, tensors[0]) else {

@@ -1,17 +1,24 @@
 //! Convolutions over a plane, `[batch, height, width, channel]`, with their learned parameters.
 
 use crate::{
-    graph::{Conv2d, DeviceTensor, Tensor},
+    graph::{Conv2d, DeviceTensor, ShortConv2d, Tensor},
     weights::{HostTensor, LoadError, Weights},
 };
 
 /// A convolution over a plane.
 #[derive(Debug, Clone)]
 pub struct PlaneConv {
-    /// `[out, down * across * in]`, taps outermost.
-    weight: DeviceTensor,
+    kernel: Kernel,
     bias: Option<DeviceTensor>,
     shape: Conv2d,
+}
+
+#[derive(Debug, Clone)]
+enum Kernel {
+    /// `[out, down * across * in]`, taps outermost.
+    Matrix(DeviceTensor),
+    /// Transformed for [`Tensor::short_conv2d`].
+    Short(DeviceTensor, Box<ShortConv2d>),
 }
 
 impl PlaneConv {
@@ -24,11 +31,38 @@ impl PlaneConv {
         [out, inputs]: [usize; 2],
         shape: Conv2d,
     ) -> Result<PlaneConv, LoadError> {
-        let [down, across] = shape.kernel;
+        PlaneConv::load_short(weights, [out, inputs], shape, false)
+    }
+
+    /// The same, with `short` in the form of
+    /// [`FastPath::ShortConv`](crate::backend::FastPath::ShortConv) where that can be.
+    ///
+    /// # Errors
+    /// As [`Weights::get`].
+    pub fn load_short(
+        weights: &Weights,
+        size: [usize; 2],
+        shape: Conv2d,
+        short: bool,
+    ) -> Result<PlaneConv, LoadError> {
+        let ([out, inputs], [down, across]) = (size, shape.kernel);
         let parts = [("weight", &[out, inputs, down, across][..])];
-        let matrix = [out, down * across * inputs];
+        let kernel = match ShortConv2d::new(size, shape).filter(|_| short) {
+            Some(plan) => {
+                let (values, transform) = (plan.values(), plan.clone());
+                let weight = weights.get_with(&[values], "weight", parts, move |[w]| {
+                    transform.transform(&w)
+                });
+                Kernel::Short(weight?, Box::new(plan))
+            }
+            None => {
+                let matrix = [out, down * across * inputs];
+                let weight = weights.get_with(&matrix, "weight", parts, |[w]| w.conv2d_matrix());
+                Kernel::Matrix(weight?)
+            }
+        };
         Ok(PlaneConv {
-            weight: weights.get_with(&matrix, "weight", parts, |[w]| w.conv2d_matrix())?,
+            kernel,
             bias: weights.get_opt(&[out], "bias")?,
             shape,
         })
@@ -36,7 +70,10 @@ impl PlaneConv {
 
     /// `[batch, height, width, in]` -> `[batch, height', width', out]`.
     pub fn forward<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
-        x.conv2d(&self.weight, self.bias.as_ref(), self.shape)
+        match &self.kernel {
+            Kernel::Matrix(weight) => x.conv2d(weight, self.bias.as_ref(), self.shape),
+            Kernel::Short(weight, plan) => x.short_conv2d(weight, self.bias.as_ref(), plan),
+        }
     }
 }
 
@@ -100,7 +137,7 @@ impl PlaneUpsample {
             padding: taps.map(|n| (n - 1, n - 1)),
         };
         let conv = PlaneConv {
-            weight,
+            kernel: Kernel::Matrix(weight),
             bias: Some(bias),
             shape,
         };
@@ -244,6 +281,50 @@ mod tests {
             assert_eq!(found.len(), wanted.len());
             let worst = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs());
             assert!(worst.fold(0.0, f32::max) < 1e-5, "{size:?}");
+        }
+    }
+
+    #[test]
+    fn short_convolutions_are_the_plain_ones() {
+        let device = Device::cpu(2).unwrap();
+        let value = |i: usize| ((i * 37 % 101) as f32 - 50.0) / 50.0;
+        for (kernel, [out, inputs], [batch, h, w]) in [
+            ([3, 3], [32, 16], [2, 5, 13]),
+            ([1, 3], [16, 48], [1, 1, 400]),
+            ([3, 2], [48, 32], [1, 7, 25]),
+        ] {
+            let shape = Conv2d {
+                kernel,
+                stride: [1, 1],
+                dilation: [1, 1],
+                padding: kernel.map(|n| (n / 2, n / 2)),
+            };
+            let source = Computed::new(move |_, shape| {
+                let n: usize = shape.iter().product();
+                (0..n).map(|i| value(i * i + 3)).collect()
+            });
+            let loader = Loader::new(&source, &device, Policy::Native);
+            let both = [false, true].map(|short| {
+                let root = loader.root().pp(short);
+                PlaneConv::load_short(&root, [out, inputs], shape, short).unwrap()
+            });
+            loader.finish().unwrap();
+            assert!(matches!(both[1].kernel, Kernel::Short(..)));
+            let mut graph = Graph::build(&device, |g| {
+                let x = g.input("x", DType::F32, &[batch, h, w, inputs]);
+                g.output("plain", both[0].forward(x));
+                g.output("short", both[1].forward(x));
+                Ok(())
+            })
+            .unwrap();
+            let x: Vec<f32> = (0..batch * h * w * inputs).map(value).collect();
+            graph.write("x", &x).unwrap();
+            graph.compute().unwrap();
+            let [plain, short] = ["plain", "short"].map(|y| graph.read::<f32>(y).unwrap());
+            assert_eq!(graph.shape("plain").unwrap(), graph.shape("short").unwrap());
+            let most = plain.iter().fold(0.0, |most: f32, y| most.max(y.abs()));
+            let worst = plain.iter().zip(&short).map(|(a, b)| (a - b).abs());
+            assert!(worst.fold(0.0, f32::max) < 1e-5 * most, "{kernel:?}");
         }
     }
 }

@@ -6,7 +6,8 @@
 Needs torch, safetensors, and demucs 4.1.0 (pip install --no-deps demucs einops julius tqdm). The first
 form writes, for each small network NAME, NAME/config.json (class and arguments), NAME/layout.json
 (every tensor's name and shape) and NAME/expected.safetensors; and tiny.th and foreign.th, checkpoints as
-torch writes them. The second takes one of the released sizes (htdemucs, htdemucs_6s, hdemucs_mmi).
+torch writes them. The second takes one of the released sizes (htdemucs, htdemucs_ft, htdemucs_6s,
+hdemucs_mmi).
 Of each tensor every STEP-th value is stored, row-major with channels last.
 """
 import json
@@ -133,12 +134,28 @@ def checkpoints(folder):
     torch.save({**content, "klass": module.Net, "state": {}}, folder / "foreign.th")
 
 
-def released(name, target):
-    cls, kwargs = RELEASED[name]
+def tuned(cls, kwargs, index):
+    """The network numbered `index` of a bag: formula weights, each tensor scaled by its name's length."""
     model = fill(cls(**kwargs))
-    count = int(model.segment * model.samplerate) if cls is HTDemucs else 10 * model.samplerate
+    for key, parameter in model.named_parameters():
+        parameter.data *= 1 - 0.05 * index * (len(key) % 2)
+    return model
+
+
+def released(name, target):
+    cls, kwargs = RELEASED[name.replace("_ft", "")]
     torch.set_num_threads(2)
-    tensors = stages(model, sound("mix", 2, count), 1009)
+    if name == "htdemucs_ft":
+        bag = BagOfModels([tuned(cls, kwargs, i) for i in range(4)],
+                          [[float(i == j) for j in range(4)] for i in range(4)])
+        count = int(kwargs["segment"] * kwargs["samplerate"])
+        with torch.no_grad():
+            stems = apply_model(bag, sound("mix", 2, count), shifts=0, split=False)
+        tensors = {"stems": parts(stems[0].transpose(1, 2), 1009)}
+    else:
+        model = fill(cls(**kwargs))
+        count = int(model.segment * model.samplerate) if cls is HTDemucs else 10 * model.samplerate
+        tensors = stages(model, sound("mix", 2, count), 1009)
     save_file(tensors, target)
     print(name, {k: (tuple(v.shape), round(float(v.std()), 4)) for k, v in tensors.items()})
 

@@ -48,6 +48,8 @@ pub struct LayerSize {
     pub dconv: bool,
     /// Whether there is nothing but the strided convolution.
     pub empty: bool,
+    /// Whether convolutions take the form of short ones.
+    pub short: bool,
 }
 
 impl LayerSize {
@@ -60,18 +62,21 @@ impl LayerSize {
         }
     }
 
-    fn rewriting(&self) -> Conv2d {
+    /// Reads the convolution that makes halves of a gate.
+    fn rewriting(&self, weights: &Weights) -> Result<PlaneConv, LoadError> {
         let n = self.context;
         let (taps, zeros) = match self.axis {
             Axis::Frequency => ([2 * n + 1; 2], [(n, n); 2]),
             Axis::Time => ([1, 2 * n + 1], [(0, 0), (n, n)]),
         };
-        Conv2d {
+        let shape = Conv2d {
             kernel: taps,
             stride: [1, 1],
             dilation: [1, 1],
             padding: zeros,
-        }
+        };
+        let size = [2 * self.inner, self.inner];
+        PlaneConv::load_short(weights, size, shape, self.short)
     }
 }
 
@@ -156,7 +161,7 @@ impl Encoder {
             let norms = norm(w, "norm1", n, size)?.zip(norm(w, "norm2", 2 * n, size)?);
             Ok::<_, LoadError>(Inside {
                 norms: norms.map(|(a, b)| [a, b]),
-                rewrite: PlaneConv::load(&w.pp("rewrite"), [2 * n, n], size.rewriting())?,
+                rewrite: size.rewriting(&w.pp("rewrite"))?,
                 dconv: DConv::load_if(size.dconv, &w.pp("dconv"), n, config, index)?,
             })
         };
@@ -226,7 +231,7 @@ impl Decoder {
             let norms = norm(w, "norm2", size.outer, size)?.zip(norm(w, "norm1", 2 * n, size)?);
             Ok::<_, LoadError>(Inside {
                 norms: norms.map(|(a, b)| [a, b]),
-                rewrite: PlaneConv::load(&w.pp("rewrite"), [2 * n, n], size.rewriting())?,
+                rewrite: size.rewriting(&w.pp("rewrite"))?,
                 dconv: DConv::load_if(size.dconv, &w.pp("dconv"), n, config, index)?,
             })
         };

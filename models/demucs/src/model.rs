@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use audiocpp::{
+    backend::FastPath,
     engine::{
         DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, Options, Result,
         RunContext, Scope, Separator, Session, Stage, Task,
@@ -88,6 +89,7 @@ pub fn open(
     policy: Policy,
 ) -> std::result::Result<DemucsModel, LoadError> {
     let package = Package::find(path)?;
+    let short = device.fast_path(FastPath::ShortConv);
     let (mut nets, mut buffers, mut parameters) = (Vec::<Arc<Net>>::new(), Vec::new(), 0);
     for file in &package.files {
         let Checkpoint {
@@ -111,7 +113,7 @@ pub fn open(
         }
         let loader = Loader::new(&*source, device, policy);
         let root = prefix.map_or(loader.root(), |prefix| loader.root().pp(prefix));
-        nets.push(Arc::new(Net::load(&root, config)?));
+        nets.push(Arc::new(Net::load(&root, config, short)?));
         parameters += loader.parameters();
         buffers.push(loader.finish()?);
     }

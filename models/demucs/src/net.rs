@@ -33,7 +33,7 @@ struct Step {
 }
 
 /// The sizes of all steps, and the frequencies after the first.
-fn steps(config: &NetConfig) -> (Vec<Step>, usize) {
+fn steps(config: &NetConfig, short: bool) -> (Vec<Step>, usize) {
     let c = config;
     let (mut chin, mut chin_z) = (c.audio_channels, 2 * c.audio_channels);
     let (mut chout, mut chout_z) = (c.channels_time, c.channels);
@@ -63,6 +63,7 @@ fn steps(config: &NetConfig) -> (Vec<Step>, usize) {
             context: c.context_enc,
             dconv: c.dconv[0],
             empty: false,
+            short,
         };
         let time = LayerSize {
             outer: chin,
@@ -107,12 +108,13 @@ fn steps(config: &NetConfig) -> (Vec<Step>, usize) {
 }
 
 impl Net {
-    /// Reads the tensors of a network.
+    /// Reads the tensors of a network, with `short` those of convolutions in the form of
+    /// [`FastPath::ShortConv`](audiocpp::backend::FastPath::ShortConv).
     ///
     /// # Errors
     /// As [`Weights::get`].
-    pub fn load(root: &Weights, config: NetConfig) -> Result<Net, LoadError> {
-        let (steps, freqs) = steps(&config);
+    pub fn load(root: &Weights, config: NetConfig, short: bool) -> Result<Net, LoadError> {
+        let (steps, freqs) = steps(&config, short);
         let mut net = Net {
             encoder: Vec::new(),
             tencoder: Vec::new(),

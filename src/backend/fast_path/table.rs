@@ -339,7 +339,7 @@ pub static TABLE: [Row; 17] = [
     Row {
         path: FastPath::ShortConv,
         name: "short-conv",
-        what: "convolutions of 2 to 14 taps along time by the scheme of Toom and Cook",
+        what: "convolutions of 2 to 14 taps along time, or over a plane, by the scheme of Toom and Cook",
         instead: "one product over the unfolded input",
         ops: &[],
         status: [

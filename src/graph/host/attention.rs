@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, ops::Range};
 
-use super::{HostOp, Operand, Output, Share, product};
+use super::{HostOp, Operand, Output, Share, panels, product};
 use crate::{
     backend::FastPath,
     graph::{DType, Tensor},
@@ -13,13 +13,15 @@ use crate::{
 /// `[batch, kv head, key, width]` f32 or f16 with packed rows, mask `[query, key]` f16 ->
 /// `[batch, query, head, width]`. A query that the mask leaves no key gives zeros.
 ///
-/// Scores are computed for a block of queries at a time, small enough to stay in the cache.
+/// Keys and values are packed once a head; scores are computed for a block of queries at a time,
+/// small enough to stay in the cache.
 pub(in crate::graph) struct Attention {
     pub scale: f32,
 }
 
-/// Scores of a block of queries.
-const BLOCK_SCORES: usize = 1 << 18;
+/// Scores of a block of queries (512 KiB), and how many queries.
+const BLOCK_SCORES: usize = 1 << 17;
+const QUERIES: Range<usize> = 24..240;
 
 /// Working memory of a thread.
 #[derive(Default)]
@@ -28,6 +30,7 @@ struct Scratch {
     keys: Vec<f32>,
     values: Vec<f32>,
     mask: Vec<f32>,
+    copy: Vec<f32>,
 }
 
 thread_local! {
@@ -48,24 +51,31 @@ impl Attention {
 // SAFETY: a job is some queries of one head, which have places of their own in the result.
 unsafe impl HostOp for Attention {
     fn run(&self, inputs: &[Operand], output: &Output, share: Share) {
-        let (q, k, mask) = (&inputs[0], &inputs[1], inputs.get(3));
+        let q = &inputs[0];
         let [_, queries, heads, batch] = q.ne;
-        let keys = k.ne[1];
-        let most = (BLOCK_SCORES / keys.max(1)).clamp(32, 512);
-        // Equal blocks, at least one for each thread.
-        let blocks = queries
-            .div_ceil(most)
-            .max(share.of.div_ceil(heads * batch))
-            .min(queries);
+        let parts = parts(heads * batch, share.of).min(queries);
         SCRATCH.with_borrow_mut(|scratch| {
-            for job in share.of_jobs(blocks * heads * batch) {
-                let (block, head, sample) =
-                    (job % blocks, job / blocks % heads, job / blocks / heads);
-                let rows = queries * block / blocks..queries * (block + 1) / blocks;
-                self.attend(inputs, mask, output, rows, [head, sample], scratch);
+            for job in share.of_jobs(parts * heads * batch) {
+                let (part, head) = (job % parts, job / parts);
+                let place = [head % heads, head / heads];
+                let rows = queries * part / parts..queries * (part + 1) / parts;
+                self.attend(inputs, output, rows, place, scratch);
             }
         });
     }
+}
+
+/// In how many parts the queries of a head are cut, so that `threads` end together.
+fn parts(heads: usize, threads: usize) -> usize {
+    let uneven = |parts: usize| {
+        let jobs = heads * parts;
+        jobs.div_ceil(threads) * threads - jobs
+    };
+    let most = threads.div_ceil(heads).max(2) * 2;
+    let least = threads.div_ceil(heads);
+    (least..=most)
+        .min_by_key(|&parts| uneven(parts) * 64 / (heads * parts))
+        .unwrap_or(least)
 }
 
 impl Attention {
@@ -73,50 +83,69 @@ impl Attention {
     fn attend(
         &self,
         inputs: &[Operand],
-        mask: Option<&Operand>,
         output: &Output,
         rows: Range<usize>,
         [head, sample]: [usize; 2],
         scratch: &mut Scratch,
     ) {
-        let (q, k, v) = (&inputs[0], &inputs[1], &inputs[2]);
+        let (q, k, v, mask) = (&inputs[0], &inputs[1], &inputs[2], inputs.get(3));
         let (keys, width) = (k.ne[1], v.ne[0]);
         let kv = [head * k.ne[2] / q.ne[2], sample * k.ne[3] / q.ne[3]];
-        let (k, k_step) = matrix(k, kv, &mut scratch.keys);
-        let (v, v_step) = matrix(v, kv, &mut scratch.values);
-        scratch.scores.resize(rows.len() * keys, 0.0);
-        let scores = &mut scratch.scores[..rows.len() * keys];
-        // SAFETY: `rows` rows of q, all rows of k, and the scores just made.
+        let Scratch {
+            scores,
+            keys: packed_k,
+            values: packed_v,
+            mask: widened,
+            copy,
+        } = scratch;
+        packed_k.resize(panels::packed(q.ne[0], keys), 0.0);
+        packed_v.resize(panels::packed(keys, width), 0.0);
+        // SAFETY: all rows of k and of v, as they are or copied.
         unsafe {
-            product::gemm(
-                [rows.len(), keys, q.ne[0]],
-                (scores.as_mut_ptr(), keys),
-                (q.row(rows.start, head, sample).cast(), q.nb[1] / 4),
-                (k, 1, k_step),
-                self.scale,
-            );
+            let (k, step) = matrix(k, kv, copy);
+            panels::pack_lines(k, step, [q.ne[0], keys], packed_k);
+            let (v, step) = matrix(v, kv, copy);
+            panels::pack_rows(v, step, [keys, width], packed_v);
         }
-        for (row, scores) in rows.clone().zip(scores.chunks_exact_mut(keys)) {
-            if let Some(mask) = mask {
-                scratch.mask.resize(keys, 0.0);
-                // SAFETY: a row of the mask holds `keys` packed values.
-                unsafe { product::widen(mask.row(row, 0, 0), mask.dtype, &mut scratch.mask) };
-                simd::add(scores, &scratch.mask);
+        let most = (BLOCK_SCORES / keys.max(1)).clamp(QUERIES.start, QUERIES.end) / 24 * 24;
+        // Not a multiple of a power of two, so that rows do not compete for the same cache lines.
+        let line = keys.next_multiple_of(16) + 16;
+        scores.resize(most * line, 0.0);
+        for first in rows.clone().step_by(most) {
+            let rows = first..(first + most).min(rows.end);
+            // SAFETY: these rows of q and as many lines of scores.
+            unsafe {
+                panels::multiply(
+                    [rows.len(), keys, q.ne[0]],
+                    (scores.as_mut_ptr(), line),
+                    (q.row(first, head, sample).cast(), q.nb[1] / 4),
+                    packed_k,
+                    self.scale,
+                );
             }
-            simd::softmax(scores);
-        }
-        // The result lies as [batch, query, head, width].
-        let step = output.ne[0] * output.ne[1];
-        // SAFETY: this job's own places, the scores, and all rows of v.
-        unsafe {
-            let out = output.row([head, rows.start, sample], 0..width);
-            product::gemm(
-                [rows.len(), width, keys],
-                (out.as_mut_ptr(), step),
-                (scores.as_ptr(), keys),
-                (v, v_step, 1),
-                1.0,
-            );
+            for (row, scores) in rows.clone().zip(scores.chunks_exact_mut(line)) {
+                let scores = &mut scores[..keys];
+                if let Some(mask) = mask {
+                    widened.resize(keys, 0.0);
+                    // SAFETY: a row of the mask holds `keys` packed values.
+                    unsafe { product::widen(mask.row(row, 0, 0), mask.dtype, widened) };
+                    simd::add(scores, widened);
+                }
+                simd::softmax(scores);
+            }
+            // The result lies as [batch, query, head, width].
+            let step = output.ne[0] * output.ne[1];
+            // SAFETY: this job's own places, the scores, and all rows of v.
+            unsafe {
+                let out = output.row([head, first, sample], 0..width);
+                panels::multiply(
+                    [rows.len(), width, keys],
+                    (out.as_mut_ptr(), step),
+                    (scores.as_ptr(), line),
+                    packed_v,
+                    1.0,
+                );
+            }
         }
     }
 }

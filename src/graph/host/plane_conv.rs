@@ -3,7 +3,10 @@
 
 use std::{cell::RefCell, ops::Range};
 
-use super::{HostOp, Operand, Output, Share, product};
+use super::{
+    HostOp, Operand, Output, Share,
+    panels::{self, Packed},
+};
 use crate::{
     backend::FastPath,
     graph::{Conv2d, DType, DeviceTensor, Tensor},
@@ -25,7 +28,7 @@ const WIDENED_VALUES: usize = 1 << 20;
 #[derive(Default)]
 struct Scratch {
     patches: Vec<f32>,
-    widened: Vec<f32>,
+    packed: Packed,
 }
 
 thread_local! {
@@ -94,39 +97,38 @@ fn block(outputs: usize, out: usize, depth: usize, threads: usize) -> [usize; 2]
 // SAFETY: a job is some outputs and some of their channels, and no two jobs overlap.
 unsafe impl HostOp for PlaneConv {
     fn run(&self, inputs: &[Operand], output: &Output, share: Share) {
-        let (x, weight, bias) = (&inputs[0], &inputs[1], inputs.get(2));
+        let (x, weight) = (&inputs[0], &inputs[1]);
         let [out, width, height, batch] = output.ne;
         let depth = weight.ne[0];
         let outputs = width * height * batch;
         let [each, columns] = block(outputs, out, depth, share.of);
         let (down, across) = (outputs.div_ceil(each), out.div_ceil(columns));
-        SCRATCH.with_borrow_mut(|scratch| {
-            for job in share.of_jobs(down * across) {
-                let first = job / across * each;
-                let pixels = first..(first + each).min(outputs);
-                let first = job % across * columns;
-                let channels = first..(first + columns).min(out);
-                scratch.patches.resize(each * depth, 0.0);
-                let patches = &mut scratch.patches[..pixels.len() * depth];
-                for (pixel, to) in pixels.clone().zip(patches.chunks_exact_mut(depth)) {
-                    let at = [pixel / width % height, pixel % width];
-                    self.gather(x, pixel / (width * height), at, to);
+        let bias = inputs.get(2).map(|bias| bias.row_f32(0, 0, 0));
+        SCRATCH.with_borrow_mut(|Scratch { patches, packed }| {
+            patches.resize(each * depth, 0.0);
+            // Block after block of channels, so that the weights of each are packed once.
+            for column in 0..across {
+                let own = |row: &usize| (row * across + column) % share.of == share.index;
+                let mut jobs = (0..down).filter(own).peekable();
+                if jobs.peek().is_none() {
+                    continue;
                 }
-                let widened = &mut scratch.widened;
-                multiply(
-                    patches,
-                    weight,
-                    output,
-                    pixels.clone(),
-                    channels.clone(),
-                    widened,
-                );
-                let Some(bias) = bias else { continue };
-                let bias = &bias.row_f32(0, 0, 0)[channels.clone()];
-                for pixel in pixels {
-                    // SAFETY: this job's own outputs.
-                    let row = unsafe { output.row(place(output, pixel), channels.clone()) };
-                    simd::add(row, bias);
+                let channels = column * columns..((column + 1) * columns).min(out);
+                let panels = packed.pack(weight, channels.clone(), [0, 0]);
+                for row in jobs {
+                    let pixels = row * each..((row + 1) * each).min(outputs);
+                    let patches = &mut patches[..pixels.len() * depth];
+                    for (pixel, to) in pixels.clone().zip(patches.chunks_exact_mut(depth)) {
+                        let at = [pixel / width % height, pixel % width];
+                        self.gather(x, pixel / (width * height), at, to);
+                    }
+                    multiply([patches, panels], output, pixels.clone(), channels.clone());
+                    let Some(bias) = bias else { continue };
+                    for pixel in pixels {
+                        // SAFETY: this job's own outputs.
+                        let row = unsafe { output.row(place(output, pixel), channels.clone()) };
+                        simd::add(row, &bias[channels.clone()]);
+                    }
                 }
             }
         });
@@ -145,35 +147,21 @@ fn place(output: &Output, pixel: usize) -> [usize; 3] {
 
 /// The outputs `pixels` (their channels `channels`) from what they see.
 fn multiply(
-    patches: &[f32],
-    weight: &Operand,
+    [patches, weight]: [&[f32]; 2],
     output: &Output,
     pixels: Range<usize>,
     channels: Range<usize>,
-    widened: &mut Vec<f32>,
 ) {
-    let depth = weight.ne[0];
-    let first = weight.row(channels.start, 0, 0);
-    let (rhs, step) = match weight.dtype {
-        DType::F32 => (first.cast::<f32>(), weight.nb[1] / 4),
-        dtype => {
-            widened.resize(channels.len() * depth, 0.0);
-            for (i, row) in widened.chunks_exact_mut(depth).enumerate() {
-                // SAFETY: row `channels.start + i` of the weight holds `depth` values of its type.
-                unsafe { product::widen(first.add(i * weight.nb[1]), dtype, row) };
-            }
-            (widened.as_ptr(), depth)
-        }
-    };
+    let depth = patches.len() / pixels.len();
     // SAFETY: the result is packed, so the rows of outputs that follow each other do, too; this
     // job's own rows and columns. `patches` holds as many rows of `depth` values.
     unsafe {
         let out = output.row(place(output, pixels.start), channels.clone());
-        product::gemm(
+        panels::multiply(
             [pixels.len(), channels.len(), depth],
             (out.as_mut_ptr(), output.ne[0]),
             (patches.as_ptr(), depth),
-            (rhs, 1, step),
+            weight,
             1.0,
         );
     }

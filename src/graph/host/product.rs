@@ -5,7 +5,10 @@ use std::{cell::RefCell, ptr::NonNull};
 use ggml_sys as sys;
 use half::slice::HalfFloatSliceExt;
 
-use super::{HostOp, Operand, Output, Share};
+use super::{
+    HostOp, Operand, Output, Share,
+    panels::{self, Packed},
+};
 use crate::{
     backend::FastPath,
     graph::{DType, Tensor},
@@ -16,8 +19,7 @@ use crate::{
 /// bf16, bias `[n]` f32.
 ///
 /// Weights are widened to f32 a block of rows at a time, so that a block serves many rows of x;
-/// the activations keep all their bits, which ggml's own products for half weights round off. The
-/// inner loops are the `gemm` crate's.
+/// the activations keep all their bits, which ggml's own products for half weights round off.
 #[derive(Clone, Copy)]
 pub(in crate::graph) struct Product {
     /// Take GELU of the result while it is in the cache.
@@ -39,7 +41,7 @@ pub(in crate::graph) struct Factors {
 const BLOCK_VALUES: usize = 1 << 20;
 
 thread_local! {
-    static WIDENED: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+    static PACKED: RefCell<Packed> = RefCell::default();
 }
 
 impl Product {
@@ -133,58 +135,23 @@ fn multiply(
     let k = x.ne[0];
     // Leading axes of w broadcast over those of x.
     let w_at = [i2 * w.ne[2] / x.ne[2], i3 * w.ne[3] / x.ne[3]];
-    let first = w.row(columns.start, w_at[0], w_at[1]);
     let lhs: *const f32 = x.row(rows.start, i2, i3).cast();
-    WIDENED.with_borrow_mut(|widened| {
-        let (rhs, step) = match w.dtype {
-            DType::F32 => (first.cast::<f32>(), w.nb[1] / 4),
-            dtype => {
-                widened.resize(columns.len() * k, 0.0);
-                for (i, row) in widened.chunks_exact_mut(k).enumerate() {
-                    // SAFETY: row `columns.start + i` of w holds k values of its type.
-                    unsafe { widen(first.add(i * w.nb[1]), dtype, row) };
-                }
-                (widened.as_ptr(), k)
-            }
-        };
+    PACKED.with_borrow_mut(|packed| {
+        let panels = packed.pack(w, columns.clone(), w_at);
         // SAFETY: a block of this job's own, rows `output.ne[0]` values apart.
         let out = unsafe { output.row([rows.start, i2, i3], columns.clone()) }.as_mut_ptr();
-        // SAFETY: x holds `rows` rows of k packed values, w (or its widened copy) `columns` rows,
-        // and the result that block.
+        // SAFETY: x holds `rows` rows of k packed values, w `columns` rows, and the result that
+        // block.
         unsafe {
-            gemm(
+            panels::multiply(
                 [rows.len(), columns.len(), k],
                 (out, output.ne[0]),
                 (lhs, x.nb[1] / 4),
-                (rhs, 1, step),
+                panels,
                 1.0,
             );
         }
     });
-}
-
-/// out = scale a b for a `[m, k]`, b `[k, n]`. Matrices are addresses with the steps between rows
-/// (and for b also between columns), in values.
-///
-/// # Safety
-/// a and b hold these matrices, and out has room for `[m, n]` that nobody else uses.
-pub(super) unsafe fn gemm(
-    [m, n, k]: [usize; 3],
-    (out, out_step): (*mut f32, usize),
-    (a, a_step): (*const f32, usize),
-    (b, b_step, b_column): (*const f32, usize, usize),
-    scale: f32,
-) {
-    let [out_step, a_step, b_step, b_column] =
-        [out_step, a_step, b_step, b_column].map(|step| step as isize);
-    let none = gemm::Parallelism::None;
-    // SAFETY: by the caller's promise; nothing is conjugated, and what out held is not read.
-    unsafe {
-        gemm::gemm(
-            m, n, k, out, 1, out_step, false, a, 1, a_step, b, b_column, b_step, 0.0, scale, false,
-            false, false, none,
-        );
-    }
 }
 
 /// A row of half-precision values as f32.

@@ -206,6 +206,11 @@ impl Vector for Plain {
     }
     #[inline(always)]
     unsafe fn fma(self, factor: Self, more: Self) -> Self {
+        if cfg!(target_arch = "aarch64") {
+            return Plain(std::array::from_fn(|i| {
+                self.0[i].mul_add(factor.0[i], more.0[i])
+            }));
+        }
         // Not `mul_add`: without the instruction that is a call of a function.
         self.each(factor, |a, b| a * b).each(more, |a, b| a + b)
     }

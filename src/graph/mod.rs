@@ -57,7 +57,9 @@ pub use conv2d::Conv2d;
 pub use device::{Device, DeviceOptions};
 pub use dtype::{DType, Element};
 pub use error::GraphError;
-pub use host::{Around, Curve, ResidualLayer, RowCurve, ShortConv, ShortConv2d, ShortWeight};
+pub use host::{
+    Around, Curve, ResidualLayer, RowCurve, ShortConv, ShortConv2d, ShortWeight, Widened,
+};
 pub use kept::Kept;
 pub use live::DeviceRequest;
 pub use ops::Glu;

@@ -2,7 +2,7 @@
 //! frequencies and steps frames, or there is one row and steps are samples.
 
 use audiocpp::{
-    graph::{Conv2d, DeviceTensor, Glu, RowCurve, Tensor},
+    graph::{Conv2d, DeviceTensor, Glu, RowCurve, Tensor, Widened},
     nn::{PlaneConv, PlaneUpsample, PlaneUpsampleSize},
     weights::{LoadError, Weights},
 };
@@ -290,7 +290,8 @@ struct DConvLayer {
     norm: GroupNorm,
     lstm: Option<Blstm>,
     attention: Option<LocalState>,
-    widen: PlaneConv,
+    /// Weight and bias.
+    widen: [DeviceTensor; 2],
     norm_wide: GroupNorm,
     scale: DeviceTensor,
 }
@@ -335,6 +336,7 @@ impl DConvLayer {
             padding: [(0, 0), (dilation * (kernel / 2), dilation * (kernel / 2))],
         };
         let wide = 2 * channels;
+        let parts = [("weight", &[wide, hidden, 1][..])];
         // What stands between the convolutions moves the second one's place in the list.
         let mut place = 3;
         let mut next = |wanted: bool| {
@@ -350,7 +352,13 @@ impl DConvLayer {
             attention: attention
                 .map(|w| LocalState::load(&w, hidden))
                 .transpose()?,
-            widen: PlaneConv::load(&w.pp(place), [wide, hidden], along(1, 1))?,
+            widen: [
+                w.pp(place)
+                    .get_with(&[wide, hidden], "weight", parts, move |[w]| {
+                        w.reshape(&[wide, hidden])
+                    })?,
+                w.pp(place).get_f32(&[wide], "bias")?,
+            ],
             norm_wide: GroupNorm::load(&w.pp(place + 1), wide, 1)?,
             scale: w.pp(place + 3).get_f32(&[channels], "scale")?,
         })
@@ -367,9 +375,14 @@ impl DConvLayer {
             .attention
             .as_ref()
             .map_or(h, |a| each_row(h, |x| a.forward(x)));
-        let scale = &self.scale;
-        let gated = RowCurve::ScaledGlu { scale, plus: x };
-        self.norm_wide.row(self.widen.forward(h), gated)
+        let norm = &self.norm_wide;
+        h.widened_glu(Widened {
+            map: self.widen.each_ref(),
+            norm: [&norm.gain, &norm.bias],
+            eps: GroupNorm::EPS,
+            scale: &self.scale,
+            plus: x,
+        })
     }
 }
 

@@ -21,6 +21,7 @@ mod short_conv;
 mod toom_cook;
 mod unpack;
 mod vector;
+mod widened;
 
 use std::{ffi::c_void, panic::AssertUnwindSafe, sync::atomic::AtomicUsize};
 
@@ -38,6 +39,7 @@ pub(super) use product::{Factors, Product};
 pub use residual::ResidualLayer;
 pub use row_norm::RowCurve;
 pub use short_conv::{Around, ShortConv};
+pub use widened::Widened;
 
 /// The code behind a node.
 ///

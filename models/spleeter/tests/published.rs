@@ -185,3 +185,28 @@ fn stems_of_compressed_recordings_are_in_time_with_them() {
         }
     }
 }
+
+#[test]
+fn clicks_through_codecs_with_delays_stay_in_place() {
+    let Some(model) = model() else { return };
+    let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/spleeter");
+    for name in ["clicks.m4a", "clicks.webm"] {
+        let found = separate(&*model, &mut Reader::open(data.join(name)).unwrap());
+        let frames = found.stems[0].audio.frames();
+        assert_eq!(frames, 144_000, "{name}");
+        let mut sum = vec![0.0; frames];
+        for stem in &found.stems {
+            let step = usize::from(stem.audio.channels);
+            let left = stem.audio.samples.iter().step_by(step);
+            sum.iter_mut().zip(left).for_each(|(sum, x)| *sum += x);
+        }
+        // Where `tests/reference/click_tracks.py` put them.
+        for click in (5000..frames - 1000).step_by(12_345) {
+            let near = click - 2500..click + 2500;
+            let loudest = near.max_by(|&a, &b| sum[a].abs().total_cmp(&sum[b].abs()));
+            let off = loudest.unwrap().abs_diff(click);
+            assert!(off <= 1, "{name}: the click at {click} is {off} frames off");
+            assert!(sum[click].abs() > 0.3, "{name}: {}", sum[click]);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Products with a matrix that lies in panels of 16 columns: packed once, it serves any number of
 //! rows, which are read where they are.
 
-use std::ops::Range;
+use std::{cell::RefCell, ops::Range};
 
 #[cfg(target_arch = "x86_64")]
 use super::vector::{Avx2, Avx512};
@@ -17,6 +17,13 @@ pub(super) const PANEL: usize = 16;
 const DEPTH: usize = 256;
 /// Rows of a at a time: those parts of them should stay in the second-level cache.
 const ROWS: usize = 96;
+/// Values between rows of a that are copied before they are used, and between those of the copy.
+const STRIDE: usize = 64;
+const LINE: usize = DEPTH + PANEL;
+
+thread_local! {
+    static COPY: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The room for a packed matrix `[depth, columns]`.
 pub(super) fn packed(depth: usize, columns: usize) -> usize {
@@ -184,52 +191,80 @@ impl Job<'_> {
     /// As [`multiply`]; the processor has V's instructions, and W vectors make a panel.
     #[inline(always)]
     unsafe fn run<V: Vector, const W: usize, const MANY: usize, const SOME: usize>(&self) {
+        let panels = self.columns.div_ceil(PANEL);
+        // Rows that lie a power of two apart compete for the same cache lines.
+        let apart = self.a.1.is_multiple_of(STRIDE) && panels > 2;
+        // Taken, not borrowed: a closure would not be compiled for the instruction set.
+        let mut copy = COPY.take();
+        if apart {
+            copy.resize(ROWS * LINE, 0.0);
+        }
         for first in (0..self.rows).step_by(ROWS) {
             let rows = first..(first + ROWS).min(self.rows);
             for first in (0..self.depth.max(1)).step_by(DEPTH) {
                 let depth = first..(first + DEPTH).min(self.depth);
-                for panel in 0..self.columns.div_ceil(PANEL) {
-                    // SAFETY: by the caller's promise; there are these rows.
-                    unsafe { self.panel::<V, W, MANY, SOME>(rows.clone(), panel, depth.clone()) };
+                // SAFETY: by the caller's promise; there are these rows, and `copy` has room for
+                // these parts of them.
+                unsafe {
+                    let mut a = self.a;
+                    a.0 = a.0.add(rows.start * a.1 + depth.start);
+                    if apart {
+                        let lines = copy.chunks_exact_mut(LINE).take(rows.len());
+                        for (row, to) in lines.enumerate() {
+                            let from = a.0.add(row * a.1);
+                            std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), depth.len());
+                        }
+                        a = (copy.as_ptr(), LINE);
+                    }
+                    for panel in 0..panels {
+                        self.panel::<V, W, MANY, SOME>(a, rows.clone(), panel, depth.clone());
+                    }
                 }
             }
         }
+        COPY.set(copy);
     }
 
+    /// The part `depth` of `rows`, which begins at `a`, with a panel.
+    ///
     /// # Safety
     /// As [`run`](Self::run), and there are these rows.
     #[inline(always)]
     unsafe fn panel<V: Vector, const W: usize, const MANY: usize, const SOME: usize>(
         &self,
+        a: (*const f32, usize),
         rows: Range<usize>,
         panel: usize,
         depth: Range<usize>,
     ) {
         let mut row = rows.start;
+        // SAFETY: by the caller's promise.
+        let at = |row: usize| unsafe { (a.0.add((row - rows.start) * a.1), a.1) };
         // SAFETY: by the caller's promise; no row is beyond `rows`.
         unsafe {
             while rows.end - row >= MANY {
-                self.tile::<V, W, MANY>(row, panel, depth.clone());
+                self.tile::<V, W, MANY>(at(row), row, panel, depth.clone());
                 row += MANY;
             }
             while rows.end - row >= SOME {
-                self.tile::<V, W, SOME>(row, panel, depth.clone());
+                self.tile::<V, W, SOME>(at(row), row, panel, depth.clone());
                 row += SOME;
             }
             while row < rows.end {
-                self.tile::<V, W, 1>(row, panel, depth.clone());
+                self.tile::<V, W, 1>(at(row), row, panel, depth.clone());
                 row += 1;
             }
         }
     }
 
-    /// R rows of a panel, the part `depth` of their sums.
+    /// R rows of a panel, the part `depth` of their sums: that part of the rows is at `a`.
     ///
     /// # Safety
     /// As [`run`](Self::run), and there are these rows.
     #[inline(always)]
     unsafe fn tile<V: Vector, const W: usize, const R: usize>(
         &self,
+        (a, step): (*const f32, usize),
         row: usize,
         panel: usize,
         depth: Range<usize>,
@@ -237,16 +272,18 @@ impl Job<'_> {
         let width = (self.columns - panel * PANEL).min(PANEL);
         // SAFETY: by the caller's promise; what is stored beyond `width` goes to `rest`.
         unsafe {
-            let a = self.a.0.add(row * self.a.1);
-            let b = self.b.as_ptr().add(panel * self.depth * PANEL);
+            let b = self
+                .b
+                .as_ptr()
+                .add((panel * self.depth + depth.start) * PANEL);
             let mut sums = [[V::splat(0.0); W]; R];
-            for k in depth.clone() {
+            for k in 0..depth.len() {
                 let mut weight = [V::splat(0.0); W];
                 for (w, weight) in weight.iter_mut().enumerate() {
                     *weight = V::load(b.add(k * PANEL + w * V::LANES));
                 }
                 for (r, sums) in sums.iter_mut().enumerate() {
-                    let value = V::splat(*a.add(r * self.a.1 + k));
+                    let value = V::splat(*a.add(r * step + k));
                     for (sum, weight) in sums.iter_mut().zip(weight) {
                         *sum = value.fma(weight, *sum);
                     }

@@ -136,6 +136,7 @@ unsafe impl HostOp for PlaneTiles {
             let pass = Pass {
                 plan,
                 weight: inputs[1].row_f32(0, 0, 0),
+                packed: None,
                 bias,
                 slope: 1.0,
                 scale: 1.0,

@@ -3,6 +3,7 @@
 
 mod check;
 mod config;
+mod job;
 
 use std::{
     ffi::OsString,

@@ -197,8 +197,18 @@ pub trait Runner: Send + Sync {
     /// Ends the worker of `model` once its jobs are done: its memory is back.
     async fn unload(&self, model: &str) -> Result<(), Refusal>;
 
-    /// Voices made from an upload: adds a preset `name` to `model` whose voice is that of `recording`.
-    async fn add_voice(&self, model: &str, name: &str, recording: PathBuf) -> Result<(), Refusal>;
+    /// Voices made from an upload: adds a preset `name` to `model` whose voice is that of
+    /// `recording`, a file that is gone once this returns; `words` is what is said in it.
+    async fn add_voice(
+        &self,
+        model: &str,
+        name: &str,
+        recording: PathBuf,
+        words: Option<String>,
+    ) -> Result<(), Refusal>;
+
+    /// Removes a preset that [`Runner::add_voice`] made; configured voices stay.
+    async fn remove_voice(&self, model: &str, name: &str) -> Result<(), Refusal>;
 }
 
 /// A runner that can be shared.

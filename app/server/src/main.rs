@@ -3,7 +3,6 @@
 
 mod check;
 mod config;
-mod job;
 
 use std::{
     ffi::OsString,

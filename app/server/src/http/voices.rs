@@ -42,6 +42,8 @@ pub struct VoiceObject {
     name: String,
     /// Start of the server, in seconds since 1970.
     created_at: u64,
+    /// `audio_sample` of a voice that was made from a recording just now, else `preset`.
+    r#type: &'static str,
     /// The model that has it.
     model: String,
     /// Its language.
@@ -58,6 +60,7 @@ fn object(app: &App, model: &ModelStatus, voice: &VoiceInfo) -> VoiceObject {
         object: "audio.voice",
         name: voice.name.clone(),
         created_at: app.started,
+        r#type: "preset",
         model: model.id.clone(),
         language: voice.language.clone(),
         gender: voice.gender.clone(),
@@ -174,7 +177,9 @@ pub async fn create(
     tracing::info!(model = model.id, request = id.0, "a voice was made");
     let model = app.model(&model.id)?;
     let (model, voice) = find(std::slice::from_ref(&model), &name)?;
-    let answer = Json(object(&app, model, voice)).into_response();
+    let mut made = object(&app, model, voice);
+    made.r#type = "audio_sample";
+    let answer = Json(made).into_response();
     Ok(with_warnings(answer, &warnings))
 }
 

@@ -66,7 +66,7 @@ fn fitting(format: AudioFormat, audio: Audio) -> Audio {
 /// A clip as a file with true sizes.
 pub async fn whole(audio: Audio, format: AudioFormat) -> Result<Bytes> {
     let made = tokio::task::spawn_blocking(move || encoded(&fitting(format, audio), format)).await;
-    let bytes = made.map_err(|_| broken("the encoder ended"))?;
+    let bytes = made.map_err(|_| broken(&"the encoder ended"))?;
     bytes.map(Bytes::from).map_err(|error| broken(&error))
 }
 
@@ -130,7 +130,7 @@ impl StreamEncoder {
                 (self, bytes)
             })
         });
-        let made = made.await.map_err(|_| broken("the encoder ended"))?;
+        let made = made.await.map_err(|_| broken(&"the encoder ended"))?;
         made.map_err(|error| broken(&error))
     }
 
@@ -138,7 +138,7 @@ impl StreamEncoder {
     pub async fn finish(self) -> Result<Bytes> {
         let made =
             tokio::task::spawn_blocking(move || self.writer.finish().map(|()| self.pipe.take()));
-        let made = made.await.map_err(|_| broken("the encoder ended"))?;
+        let made = made.await.map_err(|_| broken(&"the encoder ended"))?;
         made.map_err(|error| broken(&error))
     }
 }

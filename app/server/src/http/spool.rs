@@ -16,8 +16,6 @@ use super::error::{ApiError, Result};
 #[derive(Debug)]
 pub struct Spooled {
     path: TempPath,
-    /// Its length.
-    pub bytes: u64,
 }
 
 impl Spooled {
@@ -31,7 +29,6 @@ impl Spooled {
 pub struct Spool {
     file: tokio::fs::File,
     path: TempPath,
-    bytes: u64,
 }
 
 impl Spool {
@@ -41,13 +38,11 @@ impl Spool {
         Ok(Spool {
             file: tokio::fs::File::from_std(file),
             path,
-            bytes: 0,
         })
     }
 
     /// Appends `bytes`.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.bytes += bytes.len() as u64;
         let written = self.file.write_all(bytes).await;
         written.map_err(|error| failed(&error))
     }
@@ -55,10 +50,7 @@ impl Spool {
     /// The whole file.
     pub async fn finish(mut self) -> Result<Spooled> {
         self.file.flush().await.map_err(|error| failed(&error))?;
-        Ok(Spooled {
-            path: self.path,
-            bytes: self.bytes,
-        })
+        Ok(Spooled { path: self.path })
     }
 }
 
@@ -159,7 +151,7 @@ mod tests {
             spools.push(spool.finish().await.unwrap());
         }
         let entries = || std::fs::read_dir(folder.path()).unwrap().count();
-        assert_eq!((entries(), spools[0].bytes), (8, 5));
+        assert_eq!(entries(), 8);
         assert_eq!(std::fs::read(spools[7].path()).unwrap(), b"12345");
         drop(spools);
         assert_eq!(entries(), 0);

@@ -1,6 +1,6 @@
 //! Transcripts as they go out: whole in a form, or as events.
 
-use audiocpp::engine::{FormatOptions, Segment, Transcript, TranscriptFormat, Word};
+use audiocpp::engine::{FormatOptions, Segment, Transcript, TranscriptFormat};
 use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response, sse::Event},
@@ -93,7 +93,7 @@ impl Telling {
         match step {
             Step::Segment(segment) => {
                 self.told += 1;
-                Ok((self.told(&segment), false))
+                Ok((self.delta(&segment).into_iter().collect(), false))
             }
             Step::Speech(_) | Step::Stems(_) => Ok((Vec::new(), false)),
             Step::Done(outcome) => {
@@ -101,8 +101,10 @@ impl Telling {
                 // Models that do not send segments while they run have them all at the end.
                 let late = transcript.segments.iter().skip(self.told);
                 let late: Vec<Segment> = late.cloned().collect();
-                let mut values: Vec<Value> =
-                    late.iter().flat_map(|segment| self.told(segment)).collect();
+                let mut values: Vec<Value> = late
+                    .iter()
+                    .filter_map(|segment| self.delta(segment))
+                    .collect();
                 if self.text.is_empty() && !transcript.text.trim().is_empty() {
                     let text = transcript.text.trim();
                     values.push(json!({"type": "transcript.text.delta", "delta": text}));
@@ -111,28 +113,6 @@ impl Telling {
                 Ok((values, true))
             }
         }
-    }
-
-    /// The events of a segment: its text, and its times if they were asked for.
-    fn told(&mut self, segment: &Segment) -> Vec<Value> {
-        let mut values: Vec<Value> = self.delta(segment).into_iter().collect();
-        if self.plan.times {
-            let mut event = json!({
-                "type": "transcript.text.segment",
-                "id": segment.id.to_string(),
-                "start": segment.start,
-                "end": segment.end,
-                "text": segment.text,
-                "speaker": "",
-            });
-            if self.plan.options.words {
-                let word =
-                    |it: &Word| json!({"word": it.word.trim(), "start": it.start, "end": it.end});
-                event["words"] = segment.words.iter().map(word).collect();
-            }
-            values.push(event);
-        }
-        values
     }
 
     /// The text of a segment; all deltas together are the whole text.

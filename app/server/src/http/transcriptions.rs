@@ -101,8 +101,6 @@ pub struct Plan {
     pub options: FormatOptions,
     /// Answer with events.
     pub stream: bool,
-    /// Events tell the times of segments.
-    pub times: bool,
     /// What the caller should know.
     pub warnings: Vec<String>,
 }
@@ -200,7 +198,7 @@ pub fn plan(app: &App, form: &mut Form, translate: bool) -> Result<Plan> {
     refuse_speakers(form)?;
     let format = format(form.take("response_format").as_deref())?;
     let stream: bool = form.take_json("stream", "true or false")?.unwrap_or(false);
-    let (segments, words, times) = granularities(form, format, stream, &mut warnings)?;
+    let (segments, words) = granularities(form, format, stream, &mut warnings)?;
     if form
         .take_all("include")
         .iter()
@@ -238,7 +236,6 @@ pub fn plan(app: &App, form: &mut Form, translate: bool) -> Result<Plan> {
             ..FormatOptions::default()
         },
         stream,
-        times,
         warnings,
     })
 }
@@ -270,13 +267,13 @@ fn refuse_speakers(form: &mut Form) -> Result<()> {
     Ok(())
 }
 
-/// Whether segments and words are wanted, and whether either was asked for.
+/// Whether segments and words are wanted.
 fn granularities(
     form: &mut Form,
     format: TranscriptFormat,
     stream: bool,
     warnings: &mut Vec<String>,
-) -> Result<(bool, bool, bool)> {
+) -> Result<(bool, bool)> {
     let field = "timestamp_granularities";
     let mut names = Vec::new();
     for text in form.take_all(field) {
@@ -301,8 +298,7 @@ fn granularities(
             format.name()
         ));
     }
-    let segments = names.is_empty() || has("segment");
-    Ok((segments, has("word"), !names.is_empty()))
+    Ok((names.is_empty() || has("segment"), has("word")))
 }
 
 /// The language, as its code.

@@ -26,6 +26,7 @@ const LONGEST_S: f64 = 120.0;
 
 /// Which model's voices are meant.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Of {
     /// The id of a model; absent is every model that speaks.
     model: Option<String>,

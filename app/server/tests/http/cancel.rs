@@ -25,7 +25,10 @@ async fn running(server: &Server) {
 #[tokio::test]
 async fn leaving_in_the_middle_of_sound_cancels() {
     let server = Server::start().await;
-    for extra in [json!({"response_format": "pcm"}), json!({"stream_format": "sse"})] {
+    for extra in [
+        json!({"response_format": "pcm"}),
+        json!({"stream_format": "sse"}),
+    ] {
         let mut extra = extra;
         extra["model"] = json!("endless-mouth");
         extra["input"] = json!("A first sentence that is long enough. A second");
@@ -59,10 +62,16 @@ async fn leaving_before_the_answer_cancels() {
 #[tokio::test]
 async fn leaving_in_the_middle_of_text_cancels_and_removes_the_file() {
     let server = Server::start().await;
-    let answer = server.transcribe(&[("stream", "true"), ("model", "endless-ears")]).await;
+    let answer = server
+        .transcribe(&[("stream", "true"), ("model", "endless-ears")])
+        .await;
     let mut chunks = answer.bytes_stream();
     assert!(chunks.next().await.unwrap().is_ok());
-    assert_eq!(server.spooled(), 1, "the file is there while the job reads it");
+    assert_eq!(
+        server.spooled(),
+        1,
+        "the file is there while the job reads it"
+    );
     drop(chunks);
     server.quiet().await;
     assert_eq!(server.runner.cancelled.load(Ordering::SeqCst), 1);
@@ -93,7 +102,9 @@ async fn leaving_in_the_middle_of_an_upload_removes_the_file() {
 #[tokio::test]
 async fn cancelled_jobs_are_counted() {
     let server = Server::start().await;
-    let answer = server.speak(json!({"model": "endless-mouth", "response_format": "pcm"})).await;
+    let answer = server
+        .speak(json!({"model": "endless-mouth", "response_format": "pcm"}))
+        .await;
     drop(answer);
     server.quiet().await;
     let mut text = String::new();

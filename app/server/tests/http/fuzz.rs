@@ -53,15 +53,39 @@ fn form() -> impl Strategy<Value = Vec<u8>> {
 /// JSON with keys that mean something and values that may not.
 fn json() -> impl Strategy<Value = Vec<u8>> {
     let key = prop::sample::select(vec![
-        "model", "input", "voice", "speed", "stream", "stream_format", "response_format", "options",
-        "pronunciations", "seed", "voice_ref", "audio", "task", "text", "id", "x",
+        "model",
+        "input",
+        "voice",
+        "speed",
+        "stream",
+        "stream_format",
+        "response_format",
+        "options",
+        "pronunciations",
+        "seed",
+        "voice_ref",
+        "audio",
+        "task",
+        "text",
+        "id",
+        "x",
     ]);
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
-        prop::sample::select(vec!["mouth", "ears", "pcm", "sse", "ada", "", "data:;base64,", "\u{0}"]).prop_map(Value::from),
+        prop::sample::select(vec![
+            "mouth",
+            "ears",
+            "pcm",
+            "sse",
+            "ada",
+            "",
+            "data:;base64,",
+            "\u{0}"
+        ])
+        .prop_map(Value::from),
         "\\PC{0,24}".prop_map(Value::from),
     ];
     let value = leaf.prop_recursive(3, 24, 6, move |inner| {

@@ -15,13 +15,11 @@ use async_trait::async_trait;
 use audiocpp::{
     audio::{Audio, AudioSource, Reader, mono_at},
     engine::{
-        Error, Event, ModelInfo, Segment, Separation, Span, Speech, SpeechPart, SpeechSegment, Stem,
-        Task, Transcript, VoiceActivity, VoiceInfo, Word,
+        Error, Event, ModelInfo, Segment, Separation, Span, Speech, SpeechPart, SpeechSegment,
+        Stem, Task, Transcript, VoiceActivity, VoiceInfo, Word,
     },
 };
-use audiocpp_server::job::{
-    Job, ModelState, ModelStatus, Outcome, Refusal, Reply, Run, Runner,
-};
+use audiocpp_server::job::{Job, ModelState, ModelStatus, Outcome, Refusal, Reply, Run, Runner};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -73,7 +71,12 @@ impl TestRunner {
     }
 
     fn status(&self, id: &str, task: Task) -> ModelStatus {
-        let unloaded = self.unloaded.lock().unwrap().iter().any(|known| known == id);
+        let unloaded = self
+            .unloaded
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|known| known == id);
         let speaks = task == Task::Tts;
         let voice = |id: &str, name: &str| VoiceInfo {
             id: id.into(),
@@ -86,13 +89,23 @@ impl TestRunner {
             false => Vec::new(),
         };
         if id == "mouth" {
-            voices.extend(self.voices.lock().unwrap().keys().map(|name| voice(name, name)));
+            voices.extend(
+                self.voices
+                    .lock()
+                    .unwrap()
+                    .keys()
+                    .map(|name| voice(name, name)),
+            );
         }
         ModelStatus {
             id: id.into(),
             family: "test".into(),
             task,
-            state: if unloaded { ModelState::Unloaded } else { ModelState::Ready },
+            state: if unloaded {
+                ModelState::Unloaded
+            } else {
+                ModelState::Ready
+            },
             info: (!unloaded).then(|| ModelInfo {
                 family: "test".into(),
                 variant: "small".into(),
@@ -147,7 +160,10 @@ impl Runner for TestRunner {
     }
 
     fn models(&self) -> Vec<ModelStatus> {
-        MODELS.iter().map(|(id, task)| self.status(id, *task)).collect()
+        MODELS
+            .iter()
+            .map(|(id, task)| self.status(id, *task))
+            .collect()
     }
 
     async fn load(&self, model: &str) -> Result<(), Refusal> {
@@ -171,7 +187,10 @@ impl Runner for TestRunner {
             let error = Error::unsupported(format!("`{model}` cannot copy voices"));
             return Err(Refusal::Job(error));
         }
-        assert!(recording.exists(), "the recording is there while a voice is made");
+        assert!(
+            recording.exists(),
+            "the recording is there while a voice is made"
+        );
         self.voices.lock().unwrap().insert(name.into(), recording);
         Ok(())
     }
@@ -215,7 +234,10 @@ async fn perform(model: &str, job: Job, told: mpsc::Sender<Reply>) {
         }
         if model.starts_with("lost") {
             let how = "was killed by signal 9".into();
-            let lost = Refusal::WorkerLost { model: model.into(), how };
+            let lost = Refusal::WorkerLost {
+                model: model.into(),
+                how,
+            };
             let _ = told.send(Reply::Failed(lost)).await;
             return;
         }
@@ -228,12 +250,19 @@ fn events(outcome: &mut Outcome) -> Vec<Event> {
     match outcome {
         Outcome::Transcript(it) => it.segments.iter().cloned().map(Event::Segment).collect(),
         Outcome::Speech(it) => {
-            let step = it.segments.first().map_or(0, |first| first.text.len()) * FRAMES_PER_CHARACTER;
+            let step =
+                it.segments.first().map_or(0, |first| first.text.len()) * FRAMES_PER_CHARACTER;
             let whole = it.audio.samples.clone();
             let parts = whole.chunks(step.max(1));
             let parts = parts.map(|samples| {
-                let audio = Audio { samples: samples.to_vec(), ..it.audio.clone() };
-                Event::Speech(SpeechPart { audio, segment: SpeechSegment::default() })
+                let audio = Audio {
+                    samples: samples.to_vec(),
+                    ..it.audio.clone()
+                };
+                Event::Speech(SpeechPart {
+                    audio,
+                    segment: SpeechSegment::default(),
+                })
             });
             parts.collect()
         }
@@ -242,9 +271,19 @@ fn events(outcome: &mut Outcome) -> Vec<Event> {
                 let stems = it.stems.iter().map(|stem| {
                     let samples = &stem.audio.samples;
                     let middle = samples.len() / 4 * 2;
-                    let part = if half == 0 { &samples[..middle] } else { &samples[middle..] };
-                    let audio = Audio { samples: part.to_vec(), ..stem.audio.clone() };
-                    Stem { name: stem.name.clone(), audio }
+                    let part = if half == 0 {
+                        &samples[..middle]
+                    } else {
+                        &samples[middle..]
+                    };
+                    let audio = Audio {
+                        samples: part.to_vec(),
+                        ..stem.audio.clone()
+                    };
+                    Stem {
+                        name: stem.name.clone(),
+                        audio,
+                    }
                 });
                 Event::Stems(stems.collect())
             };
@@ -296,7 +335,10 @@ fn heard(path: &Path, words: bool, language: String) -> Result<Transcript, Error
             ..Segment::default()
         });
     }
-    let text: String = segments.iter().map(|segment| segment.text.as_str()).collect();
+    let text: String = segments
+        .iter()
+        .map(|segment| segment.text.as_str())
+        .collect();
     Ok(Transcript {
         text: text.trim().to_owned(),
         language: Some(language),
@@ -309,7 +351,9 @@ fn heard(path: &Path, words: bool, language: String) -> Result<Transcript, Error
 /// A tone for each sentence; one without letters cannot be spoken.
 fn speak(text: &str, speed: Option<f32>) -> Result<Speech, Error> {
     if !text.chars().any(char::is_alphanumeric) {
-        return Err(Error::bad_input(format!("there is nothing to speak in {text:?}")));
+        return Err(Error::bad_input(format!(
+            "there is nothing to speak in {text:?}"
+        )));
     }
     let frames = text.chars().count() * FRAMES_PER_CHARACTER;
     let frames = (frames as f32 / speed.unwrap_or(1.0)) as usize;
@@ -317,9 +361,16 @@ fn speak(text: &str, speed: Option<f32>) -> Result<Speech, Error> {
     let samples = (0..frames).map(|at| 0.5 * wave(at)).collect();
     let first = text.split_inclusive(". ").next().unwrap_or(text);
     Ok(Speech {
-        audio: Audio { samples, rate: MOUTH_RATE, channels: 1 },
+        audio: Audio {
+            samples,
+            rate: MOUTH_RATE,
+            channels: 1,
+        },
         duration: frames as f64 / f64::from(MOUTH_RATE),
-        segments: vec![SpeechSegment { text: first.to_owned(), ..SpeechSegment::default() }],
+        segments: vec![SpeechSegment {
+            text: first.to_owned(),
+            ..SpeechSegment::default()
+        }],
         warnings: Vec::new(),
     })
 }
@@ -327,8 +378,10 @@ fn speak(text: &str, speed: Option<f32>) -> Result<Speech, Error> {
 /// Stretches of samples that are not silent, in blocks of 10 ms.
 fn find(path: &Path, probabilities: bool) -> Result<VoiceActivity, Error> {
     let (samples, warnings) = mono(path)?;
-    let blocks: Vec<bool> =
-        samples.chunks(160).map(|block| block.iter().any(|s| s.abs() > 0.01)).collect();
+    let blocks: Vec<bool> = samples
+        .chunks(160)
+        .map(|block| block.iter().any(|s| s.abs() > 0.01))
+        .collect();
     let mut segments: Vec<Span> = Vec::new();
     for (at, _) in blocks.iter().enumerate().filter(|(_, loud)| **loud) {
         let (start, end) = (at as f64 / 100.0, (at + 1) as f64 / 100.0);
@@ -355,12 +408,28 @@ fn split(path: &Path, wanted: &[String]) -> Result<Separation, Error> {
     let mix = Audio::open(path)?;
     let stem = |name: &str, keep: fn(f32) -> f32| Stem {
         name: name.into(),
-        audio: Audio { samples: mix.samples.iter().map(|s| keep(*s)).collect(), ..mix.clone() },
+        audio: Audio {
+            samples: mix.samples.iter().map(|s| keep(*s)).collect(),
+            ..mix.clone()
+        },
     };
-    let mut stems = vec![stem("high", |s| s.max(0.0) * 2.0), stem("low", |s| s.min(0.0))];
-    if let Some(odd) = wanted.iter().find(|name| stems.iter().all(|stem| stem.name != **name)) {
-        return Err(Error::bad_input(format!("this model has no stem `{odd}`; it has high, low")));
+    let mut stems = vec![
+        stem("high", |s| s.max(0.0) * 2.0),
+        stem("low", |s| s.min(0.0)),
+    ];
+    if let Some(odd) = wanted
+        .iter()
+        .find(|name| stems.iter().all(|stem| stem.name != **name))
+    {
+        return Err(Error::bad_input(format!(
+            "this model has no stem `{odd}`; it has high, low"
+        )));
     }
     stems.retain(|stem| wanted.is_empty() || wanted.contains(&stem.name));
-    Ok(Separation { stems, duration: mix.duration(), remainder_db: None, warnings: Vec::new() })
+    Ok(Separation {
+        stems,
+        duration: mix.duration(),
+        remainder_db: None,
+        warnings: Vec::new(),
+    })
 }

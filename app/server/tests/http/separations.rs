@@ -16,9 +16,23 @@ fn mix() -> audiocpp::audio::Audio {
 
 fn check(name: &str, bytes: &[u8]) {
     let (stem, mix) = (decoded(bytes), mix());
-    assert_eq!((stem.rate, stem.channels, stem.frames()), (44_100, 2, mix.frames()), "{name}");
-    let expected = |s: f32| if name == "high" { s.max(0.0) * 2.0 } else { s.min(0.0) };
-    let worst = stem.samples.iter().zip(&mix.samples).map(|(a, b)| (a - expected(*b)).abs());
+    assert_eq!(
+        (stem.rate, stem.channels, stem.frames()),
+        (44_100, 2, mix.frames()),
+        "{name}"
+    );
+    let expected = |s: f32| {
+        if name == "high" {
+            s.max(0.0) * 2.0
+        } else {
+            s.min(0.0)
+        }
+    };
+    let worst = stem
+        .samples
+        .iter()
+        .zip(&mix.samples)
+        .map(|(a, b)| (a - expected(*b)).abs());
     let worst = worst.fold(0.0, f32::max);
     assert!(worst < 2e-4, "{name}: {worst}");
 }
@@ -28,14 +42,25 @@ async fn the_default_is_a_zip_of_every_stem() {
     let server = Server::start().await;
     let answer = server.form(URL, Form::new().part("file", wav(mix()))).await;
     assert_eq!(answer.headers()["content-type"], "application/zip");
-    let length: usize = answer.headers()["content-length"].to_str().unwrap().parse().unwrap();
+    let length: usize = answer.headers()["content-length"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let bytes = answer.bytes().await.unwrap();
     assert_eq!(bytes.len(), length);
     let mut archive = ZipArchive::new(Cursor::new(bytes)).unwrap();
-    assert_eq!(archive.file_names().collect::<Vec<_>>(), ["high.wav", "low.wav"]);
+    assert_eq!(
+        archive.file_names().collect::<Vec<_>>(),
+        ["high.wav", "low.wav"]
+    );
     for name in ["high", "low"] {
         let mut stem = Vec::new();
-        archive.by_name(&format!("{name}.wav")).unwrap().read_to_end(&mut stem).unwrap();
+        archive
+            .by_name(&format!("{name}.wav"))
+            .unwrap()
+            .read_to_end(&mut stem)
+            .unwrap();
         check(name, &stem);
     }
     server.quiet().await;
@@ -45,25 +70,52 @@ async fn the_default_is_a_zip_of_every_stem() {
 async fn parts_carry_their_names_and_lengths() {
     let server = Server::start().await;
     let answers = [
-        ("multipart/mixed; boundary=", "attachment", server.post(URL).header("accept", "multipart/mixed")
-            .multipart(Form::new().part("file", wav(mix())))),
-        ("multipart/form-data; boundary=", "form-data", server.post(URL)
-            .multipart(Form::new().part("file", wav(mix())).text("package", "form"))),
+        (
+            "multipart/mixed; boundary=",
+            "attachment",
+            server
+                .post(URL)
+                .header("accept", "multipart/mixed")
+                .multipart(Form::new().part("file", wav(mix()))),
+        ),
+        (
+            "multipart/form-data; boundary=",
+            "form-data",
+            server
+                .post(URL)
+                .multipart(Form::new().part("file", wav(mix())).text("package", "form")),
+        ),
     ];
     for (kind, disposition, request) in answers {
         let answer = request.send().await.unwrap();
-        let found = answer.headers()["content-type"].to_str().unwrap().to_owned();
-        let boundary = found.strip_prefix(kind).unwrap_or_else(|| panic!("{found}")).to_owned();
+        let found = answer.headers()["content-type"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let boundary = found
+            .strip_prefix(kind)
+            .unwrap_or_else(|| panic!("{found}"))
+            .to_owned();
         let bytes = answer.bytes().await.unwrap();
         let mut at = 0;
         for name in ["high", "low"] {
             let rest = &bytes[at..];
-            let end = rest.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+            let end = rest
+                .windows(4)
+                .position(|window| window == b"\r\n\r\n")
+                .unwrap();
             let head = std::str::from_utf8(&rest[..end]).unwrap();
             assert!(head.starts_with(&format!("--{boundary}\r\n")), "{head}");
-            let expected = format!("Content-Disposition: {disposition}; name=\"{name}\"; filename=\"{name}.wav\"");
+            let expected = format!(
+                "Content-Disposition: {disposition}; name=\"{name}\"; filename=\"{name}.wav\""
+            );
             assert!(head.contains(&expected), "{head}");
-            let length: usize = head.rsplit("Content-Length: ").next().unwrap().parse().unwrap();
+            let length: usize = head
+                .rsplit("Content-Length: ")
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap();
             let from = at + end + 4;
             check(name, &bytes[from..from + length]);
             at = from + length + 2;
@@ -78,25 +130,64 @@ async fn stems_formats_and_samples_are_chosen() {
     let server = Server::start().await;
     let form = |pairs: &[(&'static str, &'static str)]| {
         let form = Form::new().part("file", wav(mix()));
-        pairs.iter().fold(form, |form, (name, value)| form.text(*name, *value))
+        pairs
+            .iter()
+            .fold(form, |form, (name, value)| form.text(*name, *value))
     };
-    let one = server.form(URL, form(&[("stems", "low"), ("response_format", "flac")])).await;
+    let one = server
+        .form(URL, form(&[("stems", "low"), ("response_format", "flac")]))
+        .await;
     let archive = ZipArchive::new(Cursor::new(one.bytes().await.unwrap())).unwrap();
     assert_eq!(archive.file_names().collect::<Vec<_>>(), ["low.flac"]);
     // 0.5 doubled is full scale; louder is cut, and said.
-    let loud = audiocpp::audio::Audio { samples: mix().samples.iter().map(|s| s * 1.9).collect(), ..mix() };
-    let cut = server.form(URL, Form::new().part("file", wav(loud.clone()))).await;
-    assert!(warnings(&cut)[0].contains("`high` reaches 1.9"), "{:?}", warnings(&cut));
-    let kept = server.form(URL, Form::new().part("file", wav(loud)).text("samples", "f32")).await;
+    let loud = audiocpp::audio::Audio {
+        samples: mix().samples.iter().map(|s| s * 1.9).collect(),
+        ..mix()
+    };
+    let cut = server
+        .form(URL, Form::new().part("file", wav(loud.clone())))
+        .await;
+    assert!(
+        warnings(&cut)[0].contains("`high` reaches 1.9"),
+        "{:?}",
+        warnings(&cut)
+    );
+    let kept = server
+        .form(
+            URL,
+            Form::new().part("file", wav(loud)).text("samples", "f32"),
+        )
+        .await;
     assert_eq!(warnings(&kept).len(), 0);
-    for (field, value) in [("package", "tar"), ("samples", "s8"), ("response_format", "pcm"), ("rest", "x"), ("model", "ears"), ("seed", "x")] {
+    for (field, value) in [
+        ("package", "tar"),
+        ("samples", "s8"),
+        ("response_format", "pcm"),
+        ("rest", "x"),
+        ("model", "ears"),
+        ("seed", "x"),
+    ] {
         let found = error(server.form(URL, form(&[(field, value)])).await).await;
-        assert_eq!((found.0, found.2.as_deref()), (400, Some(field)), "{}", found.3);
+        assert_eq!(
+            (found.0, found.2.as_deref()),
+            (400, Some(field)),
+            "{}",
+            found.3
+        );
     }
-    let both = error(server.form(URL, form(&[("stems", "low"), ("two_stems", "low")])).await).await;
+    let both = error(
+        server
+            .form(URL, form(&[("stems", "low"), ("two_stems", "low")]))
+            .await,
+    )
+    .await;
     assert_eq!(both.2.as_deref(), Some("two_stems"));
     let odd = error(server.form(URL, form(&[("stems", "vocals")])).await).await;
-    assert!(odd.0 == 400 && odd.3.contains("it has high, low"), "{}", odd.3);
+    assert!(
+        odd.0 == 400 && odd.3.contains("it has high, low"),
+        "{}",
+        odd.3
+    );
     server.quiet().await;
 }
 
@@ -106,18 +197,48 @@ async fn speech_is_found_where_it_is() {
     let mut samples = silence(1.0).samples;
     samples.extend(tone(1.0, 16_000, 1).samples);
     samples.extend(silence(1.0).samples);
-    let clip = audiocpp::audio::Audio { samples, rate: 16_000, channels: 1 };
+    let clip = audiocpp::audio::Audio {
+        samples,
+        rate: 16_000,
+        channels: 1,
+    };
     let form = || Form::new().part("file", wav(clip.clone()));
-    let found = body(server.form("/v1/audio/vad", form().text("probabilities", "true")).await).await;
+    let found = body(
+        server
+            .form("/v1/audio/vad", form().text("probabilities", "true"))
+            .await,
+    )
+    .await;
     assert_eq!(found["segments"], json!([{"start": 1.0, "end": 2.0}]));
-    assert_eq!((&found["duration"], &found["speech"], &found["frame"]), (&json!(3.0), &json!(1.0), &json!(0.01)));
+    assert_eq!(
+        (&found["duration"], &found["speech"], &found["frame"]),
+        (&json!(3.0), &json!(1.0), &json!(0.01))
+    );
     assert_eq!(found["probabilities"].as_array().unwrap().len(), 300);
-    let text = server.form("/v1/audio/vad", form().text("response_format", "text")).await;
+    let text = server
+        .form("/v1/audio/vad", form().text("response_format", "text"))
+        .await;
     assert_eq!(text.headers()["content-type"], "text/plain; charset=utf-8");
     assert_eq!(text.text().await.unwrap(), "1.000\t2.000\tspeech\n");
-    for (field, value) in [("threshold", "2"), ("threshold", "x"), ("max_speech", "0"), ("response_format", "vtt"), ("model", "ears")] {
-        let found = error(server.form("/v1/audio/vad", form().text(field, value)).await).await;
-        assert_eq!((found.0, found.2.as_deref()), (400, Some(field)), "{}", found.3);
+    for (field, value) in [
+        ("threshold", "2"),
+        ("threshold", "x"),
+        ("max_speech", "0"),
+        ("response_format", "vtt"),
+        ("model", "ears"),
+    ] {
+        let found = error(
+            server
+                .form("/v1/audio/vad", form().text(field, value))
+                .await,
+        )
+        .await;
+        assert_eq!(
+            (found.0, found.2.as_deref()),
+            (400, Some(field)),
+            "{}",
+            found.3
+        );
     }
     let odd = Form::new().part("file", upload(b"<html>".to_vec(), "a.wav"));
     assert_eq!(error(server.form("/v1/audio/vad", odd).await).await.0, 400);

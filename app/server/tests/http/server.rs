@@ -136,22 +136,39 @@ pub async fn body(response: Response) -> Value {
 pub async fn error(response: Response) -> (u16, String, Option<String>, String) {
     let status = response.status().as_u16();
     assert!(response.headers().contains_key("x-request-id"), "{status}");
-    let retry = response.headers()["x-should-retry"].to_str().unwrap().to_owned();
-    let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+    let retry = response.headers()["x-should-retry"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let kind = response.headers()["content-type"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     assert_eq!(kind, "application/json");
     let body = body(response).await;
-    let error = body["error"].as_object().unwrap_or_else(|| panic!("no error: {body}"));
+    let error = body["error"]
+        .as_object()
+        .unwrap_or_else(|| panic!("no error: {body}"));
     let keys: Vec<&str> = error.keys().map(String::as_str).collect();
     assert_eq!(keys, ["message", "type", "param", "code"]);
-    assert!(status >= 429 || retry == "false", "{status} asks for another try");
+    assert!(
+        status >= 429 || retry == "false",
+        "{status} asks for another try"
+    );
     let text = |key: &str| error[key].as_str().map(str::to_owned);
-    (status, text("code").unwrap(), text("param"), text("message").unwrap())
+    (
+        status,
+        text("code").unwrap(),
+        text("param"),
+        text("message").unwrap(),
+    )
 }
 
 /// Warnings in the head of an answer.
 pub fn warnings(response: &Response) -> Vec<String> {
     let all = response.headers().get_all("x-audiocpp-warning").into_iter();
-    all.map(|value| value.to_str().unwrap().to_owned()).collect()
+    all.map(|value| value.to_str().unwrap().to_owned())
+        .collect()
 }
 
 /// A tone of `seconds`.
@@ -159,13 +176,21 @@ pub fn tone(seconds: f64, rate: u32, channels: u16) -> Audio {
     let frames = (seconds * f64::from(rate)) as usize;
     let wave = |at: usize| 0.5 * (at as f32 * 2765.0 / rate as f32).sin();
     let samples = (0..frames).flat_map(|at| std::iter::repeat_n(wave(at), usize::from(channels)));
-    Audio { samples: samples.collect(), rate, channels }
+    Audio {
+        samples: samples.collect(),
+        rate,
+        channels,
+    }
 }
 
 /// Silence of `seconds` at 16 kHz.
 pub fn silence(seconds: f64) -> Audio {
     let frames = (seconds * 16_000.0) as usize;
-    Audio { samples: vec![0.0; frames], rate: 16_000, channels: 1 }
+    Audio {
+        samples: vec![0.0; frames],
+        rate: 16_000,
+        channels: 1,
+    }
 }
 
 /// Sound as an upload.
@@ -180,7 +205,9 @@ pub fn upload(bytes: Vec<u8>, name: &str) -> Part {
 
 /// A file of the repository's sounds.
 pub fn sound(name: &str) -> Vec<u8> {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/audio").join(name);
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/data/audio")
+        .join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -198,5 +225,7 @@ pub fn in_format(audio: &Audio, format: AudioFormat) -> Vec<u8> {
 /// The `data` of server-sent events.
 pub fn events(text: &str) -> Vec<Value> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("data:"));
-    lines.map(|line| serde_json::from_str(line.trim()).unwrap()).collect()
+    lines
+        .map(|line| serde_json::from_str(line.trim()).unwrap())
+        .collect()
 }

@@ -28,7 +28,11 @@ async fn the_default_is_mp3_and_as_long_as_the_text() {
     assert_eq!(answer.headers()["content-type"], "audio/mpeg");
     let sound = decoded(&answer.bytes().await.unwrap());
     let expected = seconds("Hello. World");
-    assert!((sound.duration() - expected).abs() < 0.1, "{} {expected}", sound.duration());
+    assert!(
+        (sound.duration() - expected).abs() < 0.1,
+        "{} {expected}",
+        sound.duration()
+    );
 }
 
 #[tokio::test]
@@ -57,11 +61,19 @@ async fn every_field_reaches_the_model() {
 #[tokio::test]
 async fn openai_voices_and_models_reach_what_there_is_and_say_so() {
     let server = Server::start().await;
-    let answer = server.speak(json!({"voice": "alloy", "model": "tts-1"})).await;
+    let answer = server
+        .speak(json!({"voice": "alloy", "model": "tts-1"}))
+        .await;
     assert_eq!(answer.status(), 200);
     let said = warnings(&answer).join("\n");
-    assert!(said.contains("`mouth` stands in for the model `tts-1`"), "{said}");
-    assert!(said.contains("no voice `alloy`") && said.contains("`ada` speaks"), "{said}");
+    assert!(
+        said.contains("`mouth` stands in for the model `tts-1`"),
+        "{said}"
+    );
+    assert!(
+        said.contains("no voice `alloy`") && said.contains("`ada` speaks"),
+        "{said}"
+    );
     assert_eq!(asked(&server).voice.as_deref(), Some("ada"));
     let default = server.speak(json!({"voice": "default"})).await;
     assert_eq!(warnings(&default), [""; 0]);
@@ -77,7 +89,10 @@ async fn an_alias_is_a_model_name() {
     })
     .await;
     let answer = server.speak(json!({"model": "voice"})).await;
-    assert_eq!((answer.status().as_u16(), warnings(&answer).len()), (200, 0));
+    assert_eq!(
+        (answer.status().as_u16(), warnings(&answer).len()),
+        (200, 0)
+    );
 }
 
 #[tokio::test]
@@ -85,7 +100,10 @@ async fn unknown_keys_are_ignored_and_named() {
     let server = Server::start().await;
     let answer = server.speak(json!({"sample_rat": 8000})).await;
     assert_eq!(answer.status(), 200);
-    assert_eq!(warnings(&answer), ["`sample_rat` is not known and was ignored"]);
+    assert_eq!(
+        warnings(&answer),
+        ["`sample_rat` is not known and was ignored"]
+    );
 }
 
 #[tokio::test]
@@ -98,24 +116,59 @@ async fn wrong_values_are_named_with_their_field() {
         (json!({"voice": "eve"}), 404, "voice_not_found", "voice"),
         (json!({"model": "mout"}), 404, "model_not_found", "model"),
         (json!({"model": "ears"}), 400, "unsupported_value", "model"),
-        (json!({"model": null}), 400, "missing_required_parameter", "model"),
-        (json!({"input": null}), 400, "missing_required_parameter", "input"),
+        (
+            json!({"model": null}),
+            400,
+            "missing_required_parameter",
+            "model",
+        ),
+        (
+            json!({"input": null}),
+            400,
+            "missing_required_parameter",
+            "input",
+        ),
         (json!({"input": " \n"}), 400, "empty_input", "input"),
-        (json!({"response_format": "aac"}), 400, "unsupported_value", "response_format"),
-        (json!({"stream_format": "ws"}), 400, "invalid_value", "stream_format"),
+        (
+            json!({"response_format": "aac"}),
+            400,
+            "unsupported_value",
+            "response_format",
+        ),
+        (
+            json!({"stream_format": "ws"}),
+            400,
+            "invalid_value",
+            "stream_format",
+        ),
         (json!({"stream": "maybe"}), 400, "invalid_value", "stream"),
-        (json!({"voice_ref": "data:audio/wav;base64,%"}), 400, "invalid_value", "voice_ref"),
+        (
+            json!({"voice_ref": "data:audio/wav;base64,%"}),
+            400,
+            "invalid_value",
+            "voice_ref",
+        ),
     ];
     for (extra, status, code, param) in wrong {
         let found = error(server.speak(extra.clone()).await).await;
         let expected = (status, code.to_owned(), Some(param.to_owned()));
-        assert_eq!((found.0, found.1, found.2), expected, "{extra}: {}", found.3);
+        assert_eq!(
+            (found.0, found.1, found.2),
+            expected,
+            "{extra}: {}",
+            found.3
+        );
     }
     let near = error(server.speak(json!({"model": "mout"})).await).await.3;
     assert!(near.contains("did you mean `mouth`?"), "{near}");
-    let formats = error(server.speak(json!({"response_format": "aac"})).await).await.3;
+    let formats = error(server.speak(json!({"response_format": "aac"})).await)
+        .await
+        .3;
     assert!(formats.contains("mp3, opus, flac, wav, pcm"), "{formats}");
-    assert!(server.runner.jobs.lock().unwrap().is_empty(), "no job of a wrong request runs");
+    assert!(
+        server.runner.jobs.lock().unwrap().is_empty(),
+        "no job of a wrong request runs"
+    );
 }
 
 /// Texts of moeru-ai/airi#454, CosyVoice#710, pipecat#45, cosyvoice.cpp#31.
@@ -123,11 +176,19 @@ async fn wrong_values_are_named_with_their_field() {
 async fn what_cannot_be_spoken_is_an_error_of_its_own() {
     let server = Server::start().await;
     for text in ["...", "—", "🙂", "?!"] {
-        for extra in [json!({}), json!({"stream_format": "sse"}), json!({"response_format": "wav"})] {
+        for extra in [
+            json!({}),
+            json!({"stream_format": "sse"}),
+            json!({"response_format": "wav"}),
+        ] {
             let mut extra = extra;
             extra["input"] = json!(text);
             let found = error(server.speak(extra).await).await;
-            assert_eq!((found.0, found.1.as_str()), (400, "nothing_to_speak"), "{text}");
+            assert_eq!(
+                (found.0, found.1.as_str()),
+                (400, "nothing_to_speak"),
+                "{text}"
+            );
             assert_eq!(found.2.as_deref(), Some("input"));
         }
     }
@@ -138,7 +199,8 @@ async fn what_cannot_be_spoken_is_an_error_of_its_own() {
 #[tokio::test]
 async fn a_text_over_the_limit_is_refused() {
     let server = Server::with(|settings| settings.max_text_chars = 10).await;
-    let (status, _, param, message) = error(server.speak(json!({"input": "ä".repeat(11)})).await).await;
+    let (status, _, param, message) =
+        error(server.speak(json!({"input": "ä".repeat(11)})).await).await;
     assert_eq!((status, param.as_deref()), (400, Some("input")));
     assert!(message.contains("11 characters, at most 10"), "{message}");
     let fits = server.speak(json!({"input": "ä".repeat(10)})).await;
@@ -168,18 +230,25 @@ async fn a_recording_in_a_data_url_is_the_reference() {
     let server = Server::start().await;
     let webm = BASE64_STANDARD.encode(crate::server::sound("opus.webm"));
     let url = format!("data:audio/webm;codecs=opus;base64,{webm}");
-    let answer = server.speak(json!({"voice_ref": url, "reference_text": "hi"})).await;
+    let answer = server
+        .speak(json!({"voice_ref": url, "reference_text": "hi"}))
+        .await;
     assert_eq!(answer.status(), 200);
     let request = asked(&server);
     let reference = request.reference.expect("a recording");
     assert!(reference.duration() > 0.5 && reference.rate == 48_000);
-    assert_eq!((request.voice, request.reference_text.as_deref()), (None, Some("hi")));
+    assert_eq!(
+        (request.voice, request.reference_text.as_deref()),
+        (None, Some("hi"))
+    );
 }
 
 #[tokio::test]
 async fn a_model_that_is_not_loaded_tells_its_voices_first() {
     let server = Server::start().await;
-    server.json("/v1/models/unload", json!({"model": "mouth"})).await;
+    server
+        .json("/v1/models/unload", json!({"model": "mouth"}))
+        .await;
     let answer = server.speak(json!({"voice": "bob"})).await;
     assert_eq!(answer.status(), 200);
     assert_eq!(asked(&server).voice.as_deref(), Some("bob"));
@@ -206,6 +275,11 @@ async fn the_request_id_is_handed_on() {
     assert_eq!(answer.headers()["x-request-id"], "abc-1");
     assert_eq!(server.runner.last().2, "abc-1");
     let other = server.json("/v1/audio/speech", json!({})).await;
-    assert!(other.headers()["x-request-id"].to_str().unwrap().starts_with("req_"));
+    assert!(
+        other.headers()["x-request-id"]
+            .to_str()
+            .unwrap()
+            .starts_with("req_")
+    );
     assert!(body(other).await["error"]["message"].is_string());
 }

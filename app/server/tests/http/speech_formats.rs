@@ -22,7 +22,11 @@ const FORMATS: [(&str, &str, &[u8]); 5] = [
 const SECONDS: f64 = 1.2;
 
 fn check(format: &str, magic: &[u8], bytes: &[u8]) {
-    assert!(bytes.starts_with(magic), "{format} begins with {:?}", &bytes[..4]);
+    assert!(
+        bytes.starts_with(magic),
+        "{format} begins with {:?}",
+        &bytes[..4]
+    );
     let seconds = match format {
         "pcm" => bytes.len() as f64 / 2.0 / 24_000.0,
         _ => decoded(bytes).duration(),
@@ -30,7 +34,9 @@ fn check(format: &str, magic: &[u8], bytes: &[u8]) {
     let slack = if format == "mp3" { 0.1 } else { 0.001 };
     assert!((seconds - SECONDS).abs() < slack, "{format}: {seconds} s");
     // One file, not several one after the other (Kokoro-FastAPI#94, #57).
-    let heads = bytes.windows(4).filter(|window| *window == b"RIFF" || *window == b"fLaC");
+    let heads = bytes
+        .windows(4)
+        .filter(|window| *window == b"RIFF" || *window == b"fLaC");
     assert!(heads.count() <= 1, "{format}");
 }
 
@@ -39,7 +45,12 @@ fn check(format: &str, magic: &[u8], bytes: &[u8]) {
 async fn every_format_in_every_way_is_what_its_head_says() {
     let server = Server::start().await;
     for (format, mime, magic) in FORMATS {
-        for way in [json!({}), json!({"stream": true}), json!({"stream": false}), json!({"stream_format": "audio"})] {
+        for way in [
+            json!({}),
+            json!({"stream": true}),
+            json!({"stream": false}),
+            json!({"stream_format": "audio"}),
+        ] {
             let mut extra = way.clone();
             extra["response_format"] = json!(format);
             let answer = server.speak(extra).await;
@@ -47,9 +58,15 @@ async fn every_format_in_every_way_is_what_its_head_says() {
             assert_eq!(answer.headers()["content-type"], mime, "{format} {way}");
             check(format, magic, &answer.bytes().await.unwrap());
         }
-        let answer = server.speak(json!({"stream_format": "sse", "response_format": format})).await;
+        let answer = server
+            .speak(json!({"stream_format": "sse", "response_format": format}))
+            .await;
         assert_eq!(answer.headers()["content-type"], "text/event-stream");
-        check(format, magic, &joined(&events(&answer.text().await.unwrap())));
+        check(
+            format,
+            magic,
+            &joined(&events(&answer.text().await.unwrap())),
+        );
     }
 }
 
@@ -63,7 +80,11 @@ fn joined(events: &[Value]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for delta in deltas {
         assert_eq!(delta["type"], "speech.audio.delta");
-        bytes.extend(BASE64_STANDARD.decode(delta["audio"].as_str().unwrap()).unwrap());
+        bytes.extend(
+            BASE64_STANDARD
+                .decode(delta["audio"].as_str().unwrap())
+                .unwrap(),
+        );
     }
     bytes
 }
@@ -75,14 +96,20 @@ async fn sizes_are_true_unless_it_streams() {
     let server = Server::start().await;
     let size = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let whole = server.speak(json!({"response_format": "wav"})).await;
-    let length: usize = whole.headers()["content-length"].to_str().unwrap().parse().unwrap();
+    let length: usize = whole.headers()["content-length"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let bytes = whole.bytes().await.unwrap();
     assert_eq!(bytes.len(), length);
     assert_eq!(size(&bytes, 4) as usize, bytes.len() - 8);
     assert_eq!(size(&bytes, 40) as usize, bytes.len() - 44);
     // CrispASR#122: the rate is that of the model.
     assert_eq!(size(&bytes, 24), 22_050);
-    let stream = server.speak(json!({"response_format": "wav", "stream_format": "audio"})).await;
+    let stream = server
+        .speak(json!({"response_format": "wav", "stream_format": "audio"}))
+        .await;
     assert!(!stream.headers().contains_key("content-length"));
     let bytes = stream.bytes().await.unwrap();
     assert_eq!((size(&bytes, 4), size(&bytes, 40)), (u32::MAX, u32::MAX));
@@ -98,7 +125,9 @@ async fn sound_leaves_with_the_first_sentence() {
         let answer = server.speak(extra).await;
         let mut chunks = answer.bytes_stream();
         let wait = Duration::from_secs(20);
-        let first = tokio::time::timeout(wait, chunks.next()).await.expect("sound in time");
+        let first = tokio::time::timeout(wait, chunks.next())
+            .await
+            .expect("sound in time");
         assert!(!first.unwrap().unwrap().is_empty(), "{format}");
     }
     server.quiet().await;
@@ -146,7 +175,10 @@ async fn many_at_once_each_get_their_own() {
                 _ => decoded(&bytes).duration(),
             };
             let expected = text.len() as f64 / 10.0;
-            assert!((seconds - expected).abs() < 0.1, "{format}: {seconds}, not {expected}");
+            assert!(
+                (seconds - expected).abs() < 0.1,
+                "{format}: {seconds}, not {expected}"
+            );
         }
     });
     join_all(requests).await;

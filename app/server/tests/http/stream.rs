@@ -21,30 +21,52 @@ async fn told(server: &Server, fields: &[(&str, &str)]) -> Vec<Value> {
 async fn deltas_are_the_text() {
     let server = Server::start().await;
     let events = told(&server, &[]).await;
-    let deltas: Vec<&Value> =
-        events.iter().filter(|event| event["type"] == "transcript.text.delta").collect();
+    let deltas: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "transcript.text.delta")
+        .collect();
     assert_eq!(deltas.len(), 3);
     assert_eq!(deltas[1]["segment_id"], "1");
-    let text: String = deltas.iter().map(|delta| delta["delta"].as_str().unwrap()).collect();
-    assert_eq!(text, format!("second 0 {TONGUES} second 1 {TONGUES} second 2 {TONGUES}"));
+    let text: String = deltas
+        .iter()
+        .map(|delta| delta["delta"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        text,
+        format!("second 0 {TONGUES} second 1 {TONGUES} second 2 {TONGUES}")
+    );
     let done = events.last().unwrap();
     assert_eq!(done["type"], "transcript.text.done");
     assert_eq!(done["text"], text);
-    let usage = json!({"type": "tokens", "input_tokens": 3, "output_tokens": 9, "total_tokens": 12});
+    let usage =
+        json!({"type": "tokens", "input_tokens": 3, "output_tokens": 9, "total_tokens": 12});
     assert_eq!(done["usage"], usage);
-    assert_eq!((done["language"].as_str(), done["duration"].as_f64()), (Some("english"), Some(2.5)));
-    assert_eq!(events.len(), 4, "no segments unless they are asked for");
+    assert_eq!(
+        (done["language"].as_str(), done["duration"].as_f64()),
+        (Some("english"), Some(2.5))
+    );
+    assert_eq!(events.len(), 4);
 }
 
 #[tokio::test]
-async fn segments_and_words_come_when_they_are_asked_for() {
+async fn the_last_event_has_everything_when_that_is_asked_for() {
     let server = Server::start().await;
-    let events = told(&server, &[("timestamp_granularities[]", "word")]).await;
-    let segment = events.iter().find(|event| event["type"] == "transcript.text.segment").unwrap();
-    assert_eq!((segment["id"].as_str(), segment["end"].as_f64()), (Some("0"), Some(1.0)));
-    assert_eq!(segment["words"][0], json!({"word": "second", "start": 0.0, "end": 0.5}));
-    let verbose = told(&server, &[("response_format", "verbose_json")]).await;
-    assert_eq!(verbose.last().unwrap()["segments"].as_array().unwrap().len(), 3);
+    let fields = [
+        ("response_format", "verbose_json"),
+        ("timestamp_granularities[]", "word"),
+        ("timestamp_granularities[]", "segment"),
+    ];
+    let events = told(&server, &fields).await;
+    let done = events.last().unwrap();
+    assert_eq!(done["segments"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        done["words"][0],
+        json!({"word": "second", "start": 0.0, "end": 0.5})
+    );
+    assert_eq!(
+        (&events[1]["start"], &events[1]["end"]),
+        (&json!(1.0), &json!(2.0))
+    );
 }
 
 #[tokio::test]
@@ -54,7 +76,9 @@ async fn a_failure_in_the_middle_is_an_event_and_at_the_start_a_status() {
     assert_eq!(broken[0]["type"], "transcript.text.delta");
     assert_eq!(broken[1]["error"]["message"], "the weights fell out");
     assert_eq!(broken.len(), 2);
-    let busy = server.transcribe(&[("stream", "true"), ("model", "busy-ears")]).await;
+    let busy = server
+        .transcribe(&[("stream", "true"), ("model", "busy-ears")])
+        .await;
     assert_eq!(busy.headers()["retry-after"], "3");
     assert_eq!(busy.headers()["x-should-retry"], "true");
     let found = error(busy).await;

@@ -22,9 +22,22 @@ async fn seconds(response: reqwest::Response) -> f64 {
 async fn every_container_is_told_by_its_content() {
     let server = Server::start().await;
     let files = [
-        "cbr.mp3", "vbr.mp3", "cover.mp3", "clip.flac", "opus.ogg", "vorbis.ogg", "opus.webm",
-        "opus_live.webm", "film.webm", "moov_first.m4a", "moov_last.m4a", "fragmented.m4a",
-        "alac.m4a", "film.mp4", "mulaw.wav", "alaw.wav",
+        "cbr.mp3",
+        "vbr.mp3",
+        "cover.mp3",
+        "clip.flac",
+        "opus.ogg",
+        "vorbis.ogg",
+        "opus.webm",
+        "opus_live.webm",
+        "film.webm",
+        "moov_first.m4a",
+        "moov_last.m4a",
+        "fragmented.m4a",
+        "alac.m4a",
+        "film.mp4",
+        "mulaw.wav",
+        "alaw.wav",
     ];
     for file in files {
         let own = seconds(send(&server, sound(file), file, "audio/webm;codecs=opus").await).await;
@@ -43,7 +56,11 @@ async fn what_is_no_sound_is_an_error_of_the_file() {
     let headless = webm[webm.len() / 3..].to_vec();
     let cases = [
         (Vec::new(), "empty_file", "empty"),
-        (b"<!doctype html><html><body>not found</body></html>".to_vec(), "invalid_input", "not audio"),
+        (
+            b"<!doctype html><html><body>not found</body></html>".to_vec(),
+            "invalid_input",
+            "not audio",
+        ),
         (sound("silent.mp4"), "invalid_input", "no audio track"),
         // speakr#340: the chunks of a recorder without the first.
         (headless, "invalid_input", ""),
@@ -52,9 +69,18 @@ async fn what_is_no_sound_is_an_error_of_the_file() {
     ];
     for (bytes, code, words) in cases {
         let found = error(send(&server, bytes, "a.mp3", "audio/mpeg").await).await;
-        assert_eq!((found.0, found.1.as_str(), found.2.as_deref()), (400, code, Some("file")), "{}", found.3);
+        assert_eq!(
+            (found.0, found.1.as_str(), found.2.as_deref()),
+            (400, code, Some("file")),
+            "{}",
+            found.3
+        );
         assert!(found.3.contains(words), "{}", found.3);
-        assert!(!found.3.contains("audiocpp-"), "no path of the server: {}", found.3);
+        assert!(
+            !found.3.contains("audiocpp-"),
+            "no path of the server: {}",
+            found.3
+        );
     }
     server.quiet().await;
 }
@@ -65,14 +91,19 @@ async fn silence_and_snippets_are_empty_text() {
     let server = Server::start().await;
     for audio in [silence(30.0), silence(0.3), silence(0.001)] {
         for format in ["json", "verbose_json", "srt", "text"] {
-            let form = Form::new().part("file", wav(audio.clone())).text("model", "ears")
+            let form = Form::new()
+                .part("file", wav(audio.clone()))
+                .text("model", "ears")
                 .text("response_format", format);
             let answer = server.form("/v1/audio/transcriptions", form).await;
             assert_eq!(answer.status(), 200);
             let text = answer.text().await.unwrap();
             if format == "verbose_json" {
                 let value: Value = serde_json::from_str(&text).unwrap();
-                assert_eq!((&value["text"], &value["segments"]), (&json!(""), &json!([])));
+                assert_eq!(
+                    (&value["text"], &value["segments"]),
+                    (&json!(""), &json!([]))
+                );
             } else if format != "json" {
                 assert_eq!(text.trim(), "");
             }
@@ -96,7 +127,14 @@ async fn damage_is_repaired_and_told() {
 async fn names_of_files_do_nothing() {
     let server = Server::start().await;
     let bytes = || audiocpp::audio::wav_bytes(&tone(0.5, 16_000, 1), Default::default()).unwrap();
-    for name in ["../../etc/passwd", "$(touch x).wav", "a;rm -rf .wav", "CON", "🙂.wav", &"n".repeat(4096)] {
+    for name in [
+        "../../etc/passwd",
+        "$(touch x).wav",
+        "a;rm -rf .wav",
+        "CON",
+        "🙂.wav",
+        &"n".repeat(4096),
+    ] {
         let answer = send(&server, bytes(), name, "audio/wav").await;
         assert_eq!(seconds(answer).await, 0.5, "{name}");
     }

@@ -27,6 +27,7 @@ const MOST_BYTES: usize = 21 << 20;
 
 /// What the address says about the session.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Wanted {
     /// The model; a `session.update` may name one as well.
     model: Option<String>,

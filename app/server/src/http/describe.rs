@@ -114,7 +114,7 @@ pub async fn page() -> Response {
 
 /// The API for people.
 pub async fn docs() -> Response {
-    embedded(include_str!("../web/docs.html"))
+    embedded(include_str!("docs.html"))
 }
 
 #[cfg(test)]

@@ -151,25 +151,17 @@ fn bytes(flow: Flow) -> impl Stream<Item = Result<Bytes>> + Send {
     })
 }
 
-/// Where a stream of events is.
-enum Events {
-    Running(Flow),
-    Ended,
-}
-
 fn events(flow: Flow, characters: usize) -> impl Stream<Item = Event> + Send {
-    let events = stream::unfold(Events::Running(flow), move |state| async move {
-        let Events::Running(mut flow) = state else {
-            return None;
-        };
+    let events = stream::unfold(Some(flow), move |state| async move {
+        let mut flow = state?;
         Some(match flow.bytes().await {
             Ok(Some(bytes)) => {
                 let audio = BASE64_STANDARD.encode(&bytes);
                 let delta = json!({"type": "speech.audio.delta", "audio": audio});
-                (sse::event(&delta), Events::Running(flow))
+                (sse::event(&delta), Some(flow))
             }
-            Ok(None) => (sse::event(&done(&flow, characters)), Events::Ended),
-            Err(error) => (sse::failure(&error), Events::Ended),
+            Ok(None) => (sse::event(&done(&flow, characters)), None),
+            Err(error) => (sse::failure(&error), None),
         })
     });
     events.boxed()

@@ -1,4 +1,4 @@
-//! What Prometheus is told. Labels are routes, configured models and status codes alone, so that no
+//! What Prometheus is told of requests; what runs the jobs has measurements of its own. Labels are routes, configured models and status codes alone, so that no
 //! caller can make new series.
 
 use std::{sync::Arc, time::Duration};
@@ -71,9 +71,12 @@ impl Meter {
                 "audiocpp_http_requests_in_flight",
                 "Requests that are being answered"
             );
-            count!("audiocpp_jobs_total", "Jobs by model, task and result");
+            count!(
+                "audiocpp_http_jobs_total",
+                "Jobs of HTTP requests by model, task and result"
+            );
             of!(
-                "audiocpp_job_seconds",
+                "audiocpp_http_job_seconds",
                 "Time from acceptance to the end of a job"
             );
             of!(
@@ -88,17 +91,7 @@ impl Meter {
                 "audiocpp_sound_seconds_total",
                 "Seconds of sound read or made"
             );
-            now!("audiocpp_queue_length", "Jobs that wait for a model");
-            now!("audiocpp_jobs_running", "Jobs that a model runs");
             now!("audiocpp_model_loaded", "1 while a model is in memory");
-            now!(
-                "audiocpp_model_memory_bytes",
-                "Resident memory of a model's worker"
-            );
-            now!(
-                "audiocpp_worker_restarts",
-                "Times that a model's lost worker was started again"
-            );
             now!(
                 "audiocpp_model_fallback",
                 "1 while a model runs elsewhere than configured"
@@ -145,11 +138,11 @@ impl Meter {
         with_local_recorder(&self.recorder, || {
             let mut counted = labels.to_vec();
             counted.push(("result", end.result.to_owned()));
-            counter!("audiocpp_jobs_total", &counted).increment(1);
+            counter!("audiocpp_http_jobs_total", &counted).increment(1);
             if end.result != "ok" {
                 return;
             }
-            histogram!("audiocpp_job_seconds", &labels).record(end.took);
+            histogram!("audiocpp_http_job_seconds", &labels).record(end.took);
             if end.sound > 0.0 {
                 let factor = end.took.as_secs_f64() / end.sound;
                 histogram!("audiocpp_real_time_factor", &labels).record(factor);
@@ -171,11 +164,7 @@ impl Meter {
                     gauge!(name, "model" => model.id.clone()).set(value);
                 };
                 let loaded = matches!(model.state, ModelState::Ready | ModelState::Busy);
-                set("audiocpp_queue_length", model.queued as f64);
-                set("audiocpp_jobs_running", model.running as f64);
                 set("audiocpp_model_loaded", f64::from(u8::from(loaded)));
-                set("audiocpp_model_memory_bytes", model.memory_bytes as f64);
-                set("audiocpp_worker_restarts", model.restarts as f64);
                 let elsewhere = loaded && model.note.is_some();
                 set("audiocpp_model_fallback", f64::from(u8::from(elsewhere)));
             }

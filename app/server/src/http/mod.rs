@@ -36,7 +36,7 @@ use std::{future::Future, io, time::Duration};
 
 use axum::{Router, http::HeaderValue};
 use axum_server::{Handle, tls_rustls::RustlsConfig};
-use tower_http::cors::{AllowOrigin, Any, CorsLayer};
+use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
 
 pub use settings::{Settings, Tls};
 
@@ -124,11 +124,13 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             AllowOrigin::list(known)
         }
     };
+    // `*` would not cover `Authorization`.
+    let headers = AllowHeaders::mirror_request();
     let layer = CorsLayer::new().allow_origin(allowed);
     Some(
         layer
             .allow_methods(Any)
-            .allow_headers(Any)
+            .allow_headers(headers)
             .expose_headers(Any),
     )
 }

@@ -110,7 +110,8 @@ async fn cancelled_jobs_are_counted() {
     let mut text = String::new();
     for _ in 0..100 {
         text = server.get("/metrics").await.text().await.unwrap();
-        let line = r#"audiocpp_jobs_total{model="endless-mouth",task="tts",result="cancelled"} 1"#;
+        let line =
+            r#"audiocpp_http_jobs_total{model="endless-mouth",task="tts",result="cancelled"} 1"#;
         if text.contains(line) {
             return;
         }

@@ -186,7 +186,7 @@ async fn errors_name_the_event_and_the_session_goes_on() {
         ),
         (
             update(json!({"audio": {"input": {"format": {"type": "audio/mp3"}}}})),
-            "session.audio.input.format",
+            "session.audio.input.format.type",
             "e7",
         ),
         (

@@ -204,6 +204,7 @@ impl Runner for TestRunner {
 
 /// Does the job; whoever does not listen any more is of no interest.
 async fn perform(model: &str, job: Job, told: mpsc::Sender<Reply>) {
+    let streams = matches!(&job, Job::Synthesize { request } if request.stream);
     let outcome = match job {
         Job::Transcribe { request, audio, .. } => {
             let language = request.language.unwrap_or_else(|| "en".into());
@@ -241,6 +242,9 @@ async fn perform(model: &str, job: Job, told: mpsc::Sender<Reply>) {
             let _ = told.send(Reply::Failed(lost)).await;
             return;
         }
+    }
+    if let (true, Outcome::Speech(speech)) = (streams, &mut outcome) {
+        speech.audio.samples.clear();
     }
     let _ = told.send(Reply::Done(Box::new(outcome))).await;
 }

@@ -14,6 +14,7 @@ mod speech;
 mod speech_formats;
 mod stream;
 mod tasks;
+mod tls;
 mod transcriptions;
 mod uploads;
 mod voices;

@@ -1,6 +1,5 @@
 //! `/health`, `/ready`, `/metrics`, `/v1/status`, the description, keys, origins, unknown routes.
 
-use audiocpp_server::http::{Settings, Tls};
 use serde_json::json;
 
 use crate::server::{Server, body, error};
@@ -202,20 +201,4 @@ async fn the_description_and_the_pages_are_there() {
             "{page} loads nothing"
         );
     }
-}
-
-#[tokio::test]
-async fn https_wants_files_that_are_there() {
-    let runner = std::sync::Arc::new(crate::runner::TestRunner::default());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let tls = Tls {
-        certificate: "missing.pem".into(),
-        key: "missing.key".into(),
-    };
-    let settings = Settings {
-        tls: Some(tls),
-        ..Settings::default()
-    };
-    let ended = audiocpp_server::http::serve(listener, runner, settings, std::future::pending());
-    assert!(ended.await.is_err());
 }

@@ -34,10 +34,17 @@ pub fn decode(field: &str, text: &str) -> Result<Vec<u8>> {
 /// The recording in `field`.
 pub async fn recording(field: &'static str, text: String) -> Result<Audio> {
     let bytes = decode(field, &text)?;
-    let read = tokio::task::spawn_blocking(move || {
-        let mut reader = Reader::from_bytes(bytes, field)?;
-        Audio::from_source(&mut reader, Some(LONGEST_S))
-    });
+    read(field, move || Reader::from_bytes(bytes, field)).await
+}
+
+/// The whole recording that `open` opens for `field`, if it is of a length whose voice can be
+/// copied.
+pub async fn read(
+    field: &'static str,
+    open: impl FnOnce() -> audiocpp::audio::Result<Reader> + Send + 'static,
+) -> Result<Audio> {
+    let read =
+        tokio::task::spawn_blocking(move || Audio::from_source(&mut open()?, Some(LONGEST_S)));
     let read = read
         .await
         .map_err(|_| ApiError::value(field, "the recording broke its decoder"))?;

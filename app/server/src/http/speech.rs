@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use audiocpp::{
-    audio::AudioFormat,
+    audio::{Audio, AudioFormat, Reader},
     engine::{OptionValue, Options, SynthesizeRequest, Task, hint, nearest},
 };
 use axum::{
@@ -285,13 +285,13 @@ fn delivery(name: Option<&str>, stream: Option<bool>, format: AudioFormat) -> Re
 }
 
 /// The recording whose voice is copied.
-pub async fn reference(app: &Shared, sound: String) -> Result<audiocpp::audio::Audio> {
-    let is_path = !sound.starts_with("data:") && !app.settings.allowed_audio_roots.is_empty();
-    if is_path && let Ok(path) = local::file(app, "voice_ref", &sound) {
-        let read = tokio::task::spawn_blocking(move || audiocpp::audio::Audio::open(path)).await;
-        let audio =
-            read.map_err(|_| ApiError::value("voice_ref", "the recording broke its decoder"))?;
-        return audio.map_err(|_| ApiError::value("voice_ref", "`voice_ref` is no sound"));
+pub async fn reference(app: &Shared, sound: String) -> Result<Audio> {
+    let roots = &app.settings.allowed_audio_roots;
+    if !sound.starts_with("data:")
+        && !roots.is_empty()
+        && let Ok(path) = local::file(app, "voice_ref", &sound)
+    {
+        return data_url::read("voice_ref", move || Reader::open(path)).await;
     }
     data_url::recording("voice_ref", sound).await
 }

@@ -102,7 +102,6 @@ fn json() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
     fn odd_forms_are_answered(body in form()) {

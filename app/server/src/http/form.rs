@@ -94,19 +94,7 @@ impl Form {
             self.files.push((name, spool.finish().await?));
             return Ok(());
         }
-        let mut text = Vec::new();
-        while let Some(chunk) = field.chunk().await.map_err(refuse)? {
-            progress.used(chunk.len());
-            text.extend_from_slice(&chunk);
-            if text.len() > app.settings.max_json_bytes {
-                let most = app.settings.max_json_bytes;
-                let message = format!("`{}` is longer than {most} bytes", shown(&name));
-                return Err(ApiError::too_large(&shown(&name), message));
-            }
-        }
-        let text = String::from_utf8(text).map_err(|_| {
-            ApiError::value(&shown(&name), format!("`{}` is not UTF-8", shown(&name)))
-        })?;
+        let text = text(app, &name, field, progress).await?;
         if self.texts.len() == MOST_FIELDS {
             let message = format!("more than {MOST_FIELDS} fields");
             return Err(ApiError::bad("invalid_multipart", message));
@@ -225,6 +213,25 @@ impl Form {
             .chain(self.files.iter().map(|(name, _)| warn(name)))
             .collect()
     }
+}
+
+/// The text of a field.
+async fn text(app: &App, name: &str, mut field: Field<'_>, progress: &Progress) -> Result<String> {
+    let (name, most) = (shown(name), app.settings.max_json_bytes);
+    let mut text = Vec::new();
+    loop {
+        let chunk = field.chunk().await;
+        let chunk =
+            chunk.map_err(|error| broken(&error, progress, app.settings.max_upload_bytes))?;
+        let Some(chunk) = chunk else { break };
+        progress.used(chunk.len());
+        text.extend_from_slice(&chunk);
+        if text.len() > most {
+            let message = format!("`{name}` is longer than {most} bytes");
+            return Err(ApiError::too_large(&name, message));
+        }
+    }
+    String::from_utf8(text).map_err(|_| ApiError::value(&name, format!("`{name}` is not UTF-8")))
 }
 
 /// A name as it is compared: `include[]` stays, blanks around it do not.

@@ -124,56 +124,64 @@ fn check_task(model: &ModelStatus, task: Option<&str>) -> Result<()> {
     Err(ApiError::unsupported("task", message))
 }
 
-/// The job that a body asks of `model`, and the upload that it reads.
+/// A job, the model that does it, and the upload that it reads.
+type Asked = (ModelStatus, Job, Option<Spooled>);
+
+/// The job that a body asks of `model`.
 async fn job(
     app: &Shared,
     model: ModelStatus,
     body: TaskBody,
     warnings: &mut Vec<String>,
-) -> Result<(ModelStatus, Job, Option<Spooled>)> {
-    let options = speech::options(body.options);
-    if matches!(model.task, Task::Tts | Task::Clon | Task::Vdes) {
-        let text = speech::text(app, body.text)?;
-        let model = speech::known(app, model).await?;
-        let reference = match body.voice_ref {
-            Some(sound) => Some(speech::reference(app, sound).await?),
-            None => None,
-        };
-        let voice = match reference {
-            Some(_) => None,
-            None => speech::voice(&model, body.voice.as_deref(), warnings)?,
-        };
-        let request = SynthesizeRequest {
-            text,
-            language: body.language,
-            voice,
-            reference,
-            reference_text: body.reference_text,
-            instructions: body.instructions,
-            speed: body.speed,
-            seed: body.seed,
-            words: body.words,
-            options,
-            ..SynthesizeRequest::default()
-        };
-        return Ok((model, Job::Synthesize { request }, None));
+) -> Result<Asked> {
+    match model.task {
+        Task::Tts | Task::Clon | Task::Vdes => speech_job(app, model, body, warnings).await,
+        Task::Asr | Task::Vad | Task::Sep => sound_job(app, model, body).await,
+        other => {
+            let near = hint(other.name(), ["asr", "tts", "vad", "sep"]);
+            let message = format!("{} is not served{near}", other.phrase());
+            Err(ApiError::unsupported("model", message))
+        }
     }
+}
+
+async fn speech_job(
+    app: &Shared,
+    model: ModelStatus,
+    body: TaskBody,
+    warnings: &mut Vec<String>,
+) -> Result<Asked> {
+    let text = speech::text(app, body.text)?;
+    let model = speech::known(app, model).await?;
+    let reference = match body.voice_ref {
+        Some(sound) => Some(speech::reference(app, sound).await?),
+        None => None,
+    };
+    let voice = match reference {
+        Some(_) => None,
+        None => speech::voice(&model, body.voice.as_deref(), warnings)?,
+    };
+    let request = SynthesizeRequest {
+        text,
+        language: body.language,
+        voice,
+        reference,
+        reference_text: body.reference_text,
+        instructions: body.instructions,
+        speed: body.speed,
+        seed: body.seed,
+        words: body.words,
+        options: speech::options(body.options),
+        ..SynthesizeRequest::default()
+    };
+    Ok((model, Job::Synthesize { request }, None))
+}
+
+async fn sound_job(app: &Shared, model: ModelStatus, body: TaskBody) -> Result<Asked> {
     let (audio, upload) = sound(app, body.audio).await?;
     check_sound(audio.clone(), "audio", app.settings.max_audio_seconds).await?;
+    let options = speech::options(body.options);
     let job = match model.task {
-        Task::Asr => Job::Transcribe {
-            request: TranscribeRequest {
-                language: body.language,
-                prompt: body.text,
-                words: body.words,
-                temperature: body.temperature,
-                seed: body.seed,
-                options,
-                ..TranscribeRequest::default()
-            },
-            audio,
-            speech_only: None,
-        },
         Task::Vad => Job::DetectSpeech {
             request: DetectSpeechRequest {
                 options,
@@ -189,11 +197,19 @@ async fn job(
             },
             audio,
         },
-        other => {
-            let near = hint(other.name(), ["asr", "tts", "vad", "sep"]);
-            let message = format!("{} is not served{near}", other.phrase());
-            return Err(ApiError::unsupported("model", message));
-        }
+        _ => Job::Transcribe {
+            request: TranscribeRequest {
+                language: body.language,
+                prompt: body.text,
+                words: body.words,
+                temperature: body.temperature,
+                seed: body.seed,
+                options,
+                ..TranscribeRequest::default()
+            },
+            audio,
+            speech_only: None,
+        },
     };
     Ok((model, job, upload))
 }

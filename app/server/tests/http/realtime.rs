@@ -165,13 +165,15 @@ async fn turns_are_found_between_silences() {
     server.quiet().await;
 }
 
+fn update(session: Value) -> Value {
+    json!({"type": "session.update", "session": session, "event_id": "e7"})
+}
+
 #[tokio::test]
 async fn errors_name_the_event_and_the_session_goes_on() {
     let server = Server::start().await;
     let mut live = Live::open(&server, "").await;
     live.expect("session.created").await;
-    let update =
-        |session: Value| json!({"type": "session.update", "session": session, "event_id": "e7"});
     let wrong = [
         (
             json!({"type": "response.create", "event_id": "e1"}),
@@ -215,6 +217,14 @@ async fn errors_name_the_event_and_the_session_goes_on() {
             "{event}: {told}"
         );
     }
+    server.quiet().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_cannot_be_transcribed_fails_alone() {
+    let server = Server::start().await;
+    let mut live = Live::open(&server, "").await;
+    live.expect("session.created").await;
     live.0.send(Message::text("not json")).await.unwrap();
     assert_eq!(live.expect("error").await["error"]["code"], "invalid_json");
     live.send(json!({"type": "input_audio_buffer.commit"}))

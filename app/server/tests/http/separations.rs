@@ -125,18 +125,17 @@ async fn parts_carry_their_names_and_lengths() {
     server.quiet().await;
 }
 
+fn form(pairs: &[(&'static str, &'static str)]) -> Form {
+    let form = Form::new().part("file", wav(mix()));
+    let add = |form: Form, (name, value): &(&'static str, &'static str)| form.text(*name, *value);
+    pairs.iter().fold(form, add)
+}
+
 #[tokio::test]
 async fn stems_formats_and_samples_are_chosen() {
     let server = Server::start().await;
-    let form = |pairs: &[(&'static str, &'static str)]| {
-        let form = Form::new().part("file", wav(mix()));
-        pairs
-            .iter()
-            .fold(form, |form, (name, value)| form.text(*name, *value))
-    };
-    let one = server
-        .form(URL, form(&[("stems", "low"), ("response_format", "flac")]))
-        .await;
+    let fields = [("stems", "low"), ("response_format", "flac")];
+    let one = server.form(URL, form(&fields)).await;
     let archive = ZipArchive::new(Cursor::new(one.bytes().await.unwrap())).unwrap();
     assert_eq!(archive.file_names().collect::<Vec<_>>(), ["low.flac"]);
     // 0.5 doubled is full scale; louder is cut, and said.
@@ -144,21 +143,17 @@ async fn stems_formats_and_samples_are_chosen() {
         samples: mix().samples.iter().map(|s| s * 1.9).collect(),
         ..mix()
     };
-    let cut = server
-        .form(URL, Form::new().part("file", wav(loud.clone())))
-        .await;
-    assert!(
-        warnings(&cut)[0].contains("`high` reaches 1.9"),
-        "{:?}",
-        warnings(&cut)
-    );
-    let kept = server
-        .form(
-            URL,
-            Form::new().part("file", wav(loud)).text("samples", "f32"),
-        )
-        .await;
+    let loud = || Form::new().part("file", wav(loud.clone()));
+    let cut = warnings(&server.form(URL, loud()).await);
+    assert!(cut[0].contains("`high` reaches 1.9"), "{cut:?}");
+    let kept = server.form(URL, loud().text("samples", "f32")).await;
     assert_eq!(warnings(&kept).len(), 0);
+    server.quiet().await;
+}
+
+#[tokio::test]
+async fn wrong_separations_are_named_with_their_field() {
+    let server = Server::start().await;
     for (field, value) in [
         ("package", "tar"),
         ("samples", "s8"),
@@ -168,26 +163,15 @@ async fn stems_formats_and_samples_are_chosen() {
         ("seed", "x"),
     ] {
         let found = error(server.form(URL, form(&[(field, value)])).await).await;
-        assert_eq!(
-            (found.0, found.2.as_deref()),
-            (400, Some(field)),
-            "{}",
-            found.3
-        );
+        let expected = (400, Some(field));
+        assert_eq!((found.0, found.2.as_deref()), expected, "{}", found.3);
     }
-    let both = error(
-        server
-            .form(URL, form(&[("stems", "low"), ("two_stems", "low")]))
-            .await,
-    )
-    .await;
+    let both = form(&[("stems", "low"), ("two_stems", "low")]);
+    let both = error(server.form(URL, both).await).await;
     assert_eq!(both.2.as_deref(), Some("two_stems"));
     let odd = error(server.form(URL, form(&[("stems", "vocals")])).await).await;
-    assert!(
-        odd.0 == 400 && odd.3.contains("it has high, low"),
-        "{}",
-        odd.3
-    );
+    assert_eq!(odd.0, 400);
+    assert!(odd.3.contains("it has high, low"), "{}", odd.3);
     server.quiet().await;
 }
 

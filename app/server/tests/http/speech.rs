@@ -159,16 +159,21 @@ async fn wrong_values_are_named_with_their_field() {
             found.3
         );
     }
+    assert!(
+        server.runner.jobs.lock().unwrap().is_empty(),
+        "no job of a wrong request runs"
+    );
+}
+
+#[tokio::test]
+async fn errors_say_what_would_be_right() {
+    let server = Server::start().await;
     let near = error(server.speak(json!({"model": "mout"})).await).await.3;
     assert!(near.contains("did you mean `mouth`?"), "{near}");
     let formats = error(server.speak(json!({"response_format": "aac"})).await)
         .await
         .3;
     assert!(formats.contains("mp3, opus, flac, wav, pcm"), "{formats}");
-    assert!(
-        server.runner.jobs.lock().unwrap().is_empty(),
-        "no job of a wrong request runs"
-    );
 }
 
 /// Texts of moeru-ai/airi#454, CosyVoice#710, pipecat#45, cosyvoice.cpp#31.

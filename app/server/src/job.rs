@@ -61,6 +61,18 @@ pub enum Outcome {
     Separation(Separation),
 }
 
+impl Outcome {
+    /// What was ignored, repaired or left out.
+    pub fn warnings(&mut self) -> &mut Vec<String> {
+        match self {
+            Outcome::Transcript(transcript) => &mut transcript.warnings,
+            Outcome::Speech(speech) => &mut speech.warnings,
+            Outcome::Activity(activity) => &mut activity.warnings,
+            Outcome::Separation(separation) => &mut separation.warnings,
+        }
+    }
+}
+
 /// What is heard of a running job, in order; `Done` or `Failed` is the last.
 #[derive(Debug)]
 pub enum Reply {

@@ -42,10 +42,7 @@ async fn a_worker_killed_in_a_job_takes_that_job_alone() {
     assert_eq!(status(&pool, "slow").restarts, 1);
     // Killed while idle: nobody notices.
     signal("-KILL", pool.processes("slow")[0]);
-    until("a dead worker", || {
-        pool.processes("slow").iter().all(|pid| !is_alive(*pid))
-    })
-    .await;
+    until("a dead worker", || pool.processes("slow").is_empty()).await;
     assert!(result(&pool, "slow", speak("abc")).await.is_ok());
     assert_eq!(samples(&pool, "other", "abc def").await, wanted);
     assert_eq!(status(&pool, "other").restarts, 0);
@@ -111,16 +108,16 @@ async fn a_hang_is_ended_and_slow_work_is_not() {
     until("an end", || pool.processes("voice").is_empty()).await;
     pool.shutdown(LONG).await;
 
-    // Longer in all than the limit, and no event for minutes: it is not streamed.
+    // Longer in all than the limit.
     let bench = Bench::new()
-        .gpu(&[("STAND_IN_FAULT", "sleep:50")])
-        .voice("voice", json!({"device": "hip", "watchdog_seconds": 5}));
+        .gpu(&[("STAND_IN_FAULT", "sleep:150")])
+        .voice("voice", json!({"device": "hip", "watchdog_seconds": 15}));
     let pool = bench.pool();
     let begun = Instant::now();
-    let outcome = result(&pool, "voice", speak_whole(&text(60, 1))).await;
+    let outcome = result(&pool, "voice", speak_whole(&text(40, 1))).await;
     assert!(outcome.is_ok(), "{outcome:?}");
     assert!(
-        begun.elapsed() > Duration::from_secs(5),
+        begun.elapsed() > Duration::from_secs(15),
         "{:?}",
         begun.elapsed()
     );

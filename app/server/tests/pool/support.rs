@@ -114,6 +114,8 @@ impl Bench {
         let path = |path: PathBuf| path.to_str().unwrap().to_owned();
         self.set("AUDIOCPP_SYSFS_ROOT", &path(plugins.join("root")));
         self.set("AUDIOCPP_BACKEND_PATH", &path(plugins));
+        // More would spin while they wait for each other.
+        self.set("STAND_IN_THREADS", "1");
         for (name, value) in variables {
             self.set(name, value);
         }

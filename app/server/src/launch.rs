@@ -11,6 +11,7 @@ use audiocpp::engine::Registry;
 use crate::{
     check::{Findings, check},
     config::{self, Config, Plan, plan},
+    http,
 };
 
 /// A configuration that was read and checked.
@@ -79,6 +80,33 @@ impl Checked {
     /// A file that went away since it was checked.
     pub fn plan(&self, registry: &Registry) -> anyhow::Result<Plan> {
         Plan::new(&self.config, &self.file, registry).map_err(|error| anyhow!(error.message))
+    }
+
+    /// The settings of the HTTP side.
+    ///
+    /// # Errors
+    /// A file with keys that went away since it was checked.
+    pub fn http_settings(&self) -> anyhow::Result<http::Settings> {
+        let (config, limits) = (&self.config, &self.config.limits);
+        let at = |path: &PathBuf| config::resolve(&self.file, path);
+        let defaults = http::Settings::default();
+        Ok(http::Settings {
+            max_upload_bytes: limits.upload_bytes,
+            max_audio_seconds: limits.audio_seconds,
+            max_text_chars: limits.text_chars,
+            max_json_bytes: limits.json_bytes,
+            api_keys: config.keys(&self.file).map_err(|line| anyhow!(line))?,
+            cors_origins: config.cors_origins.list(),
+            allowed_audio_roots: config.allowed_audio_roots.iter().map(at).collect(),
+            spool_dir: config.spool_dir.as_ref().map_or(defaults.spool_dir, at),
+            tls: config.tls.as_ref().map(|tls| http::Tls {
+                certificate: at(&tls.certificate),
+                key: at(&tls.key),
+            }),
+            aliases: config.aliases.0.clone(),
+            vad_model: config.vad_model.clone(),
+            device: config.device().map_err(|line| anyhow!(line))?,
+        })
     }
 
     /// The address to listen on.
@@ -156,7 +184,8 @@ mod tests {
     fn flags_win_over_the_file_and_its_faults_are_told() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("server.json");
-        let text = r#"{"port": 9000, "models": [
+        let text = r#"{"port": 9000, "limits": {"upload_bytes": 77}, "aliases": {"whisper-1": "a"},
+            "allowed_audio_roots": ["."], "models": [
             {"id": "a", "path": "whisper-base", "family": "whisper", "task": "asr"}]}"#;
         std::fs::write(&file, text).unwrap();
         let registry = audiocpp_models::registry();
@@ -167,6 +196,10 @@ mod tests {
         let checked = read(Some(&file), flags, &registry).unwrap();
         assert_eq!(checked.address().to_string(), "0.0.0.0:9000");
         assert_eq!(checked.warnings.len(), 1);
+        let settings = checked.http_settings().unwrap();
+        assert_eq!(settings.max_upload_bytes, 77);
+        assert_eq!(settings.aliases["whisper-1"], "a");
+        assert_eq!(settings.allowed_audio_roots, [folder.path().join(".")]);
         let summary = checked.summary(&registry).unwrap();
         assert!(
             summary.contains("model a: whisper asr from whisper-base, weights native, device auto"),

@@ -5,14 +5,21 @@ use std::{
     ffi::OsString, io::IsTerminal, net::IpAddr, path::PathBuf, process::ExitCode, time::Duration,
 };
 
+use anyhow::Context;
+use audiocpp::engine::Registry;
 use audiocpp_server::{
-    config,
+    config, http,
     launch::{self, Checked, Flags},
-    pool::{Pool, metrics},
+    pool::Pool,
     worker,
 };
 use clap::Parser;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
+
+/// How long answers may be on their way once every job has ended.
+const ANSWERS: Duration = Duration::from_secs(5);
 
 /// Serve open speech and audio models over HTTP.
 ///
@@ -115,14 +122,28 @@ fn log_to_stderr() {
 }
 
 #[tokio::main]
-async fn serve(checked: &Checked, registry: &audiocpp::engine::Registry) -> anyhow::Result<()> {
-    let plan = checked.plan(registry)?;
-    metrics::describe();
-    let pool = Pool::start(plan)?;
-    println!("{}", checked.summary(registry)?);
-    launch::asked_to_end().await?;
+async fn serve(checked: &Checked, registry: &Registry) -> anyhow::Result<()> {
+    let address = checked.address();
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))?;
+    let pool = Pool::start(checked.plan(registry)?)?;
+    let stop = CancellationToken::new();
+    let stopped = stop.clone().cancelled_owned();
+    let settings = checked.http_settings()?;
+    let mut http = tokio::spawn(http::serve(listener, pool.clone(), settings, stopped));
+    print!("{}", checked.summary(registry)?);
+    let limit = Duration::from_secs(checked.config.drain_seconds);
+    let done = tokio::select! {
+        asked = launch::asked_to_end() => asked,
+        served = &mut http => served?.context("cannot serve"),
+    };
     tracing::info!("shutting down");
-    pool.shutdown(Duration::from_secs(checked.config.drain_seconds))
-        .await;
-    Ok(())
+    stop.cancel();
+    pool.shutdown(limit).await;
+    // Answers that are still on their way; who does not read them does not keep the server.
+    if !http.is_finished() {
+        let _ = tokio::time::timeout(ANSWERS, http).await;
+    }
+    done
 }

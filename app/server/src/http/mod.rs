@@ -68,6 +68,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let app = app::App::new(runner, settings)?;
     app.meter.take_all();
+    crate::pool::metrics::describe();
     let handle = Handle::new();
     let stopping = handle.clone();
     let measured = app.clone();

@@ -78,7 +78,7 @@ struct Idle {
 /// A loaded process and its place in the sum of memory.
 pub struct Held {
     /// The process.
-    pub worker: Worker,
+    pub worker: Box<Worker>,
     /// Its place.
     pub seat: Seat,
 }

@@ -185,8 +185,8 @@ impl Served {
             Ok(()) => {
                 seat.settle(worker.memory());
                 self.loaded(&worker);
-                let held = Held { worker, seat };
-                Ok(held)
+                let worker = Box::new(worker);
+                Ok(Held { worker, seat })
             }
             Err(LoadEnd::Stopped) => Err(Some(Refusal::ShuttingDown)),
             Err(end) if auto && is_of_device(&end) => {

@@ -10,7 +10,7 @@
 use std::io::{self, Read, Write};
 
 use bytes::{Buf, BytesMut};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use tokio_util::codec::{Decoder, Encoder};
 
 use super::message::Message;
@@ -259,7 +259,7 @@ impl<R: Read> Incoming<R> {
     ///
     /// # Errors
     /// [`FrameError`]; a stream that ends within a frame is [`FrameError::Io`].
-    pub fn next<M: Message + DeserializeOwned>(&mut self) -> Result<Option<M>, FrameError> {
+    pub fn receive<M: Message>(&mut self) -> Result<Option<M>, FrameError> {
         let mut block = vec![0; BLOCK];
         loop {
             if let Some(frame) = self.frames.decode(&mut self.bytes)? {

@@ -55,21 +55,21 @@ fn sound_travels_as_samples_and_arrives_where_it_belongs() {
         memory: 7,
     }));
     let mut incoming = Incoming::new(bytes.as_slice());
-    let Event::Stems(found) = event(incoming.next().unwrap()) else {
+    let Event::Stems(found) = event(incoming.receive().unwrap()) else {
         panic!("stems were sent");
     };
     assert_eq!(found[0].audio.samples, [0.25, -1.0]);
     assert!(found[1].audio.samples.is_empty());
     let bits: Vec<u32> = found[2].audio.samples.iter().map(|s| s.to_bits()).collect();
     assert_eq!(bits, [0x7fc0_1234, 0x7f80_0000, 1e-40f32.to_bits()]);
-    let Some(Answer::Done { id: 9, outcome, .. }) = incoming.next().unwrap() else {
+    let Some(Answer::Done { id: 9, outcome, .. }) = incoming.receive().unwrap() else {
         panic!("a result was sent");
     };
     let Outcome::Speech(found) = *outcome else {
         panic!("speech was sent");
     };
     assert_eq!(found, speech);
-    assert!(incoming.next::<Answer>().unwrap().is_none());
+    assert!(incoming.receive::<Answer>().unwrap().is_none());
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_reference_recording_goes_along_with_its_request() {
         job,
         voice: None,
     });
-    let Some(Order::Run { job, .. }) = Incoming::new(bytes.as_slice()).next().unwrap() else {
+    let Some(Order::Run { job, .. }) = Incoming::new(bytes.as_slice()).receive().unwrap() else {
         panic!("a job was sent");
     };
     let Job::Synthesize { request } = *job else {
@@ -96,7 +96,7 @@ fn a_reference_recording_goes_along_with_its_request() {
 
 #[test]
 fn what_is_no_frame_is_refused_before_room_is_made_for_it() {
-    let refuse = |bytes: &[u8]| Incoming::new(bytes).next::<Answer>().unwrap_err();
+    let refuse = |bytes: &[u8]| Incoming::new(bytes).receive::<Answer>().unwrap_err();
     let printed = refuse(b"ggml_cuda_init: found 1 CUDA devices");
     assert!(matches!(printed, FrameError::NoFrame(_)), "{printed}");
     let announce = |head: u32, sound: u32| {
@@ -188,12 +188,12 @@ proptest! {
             }
         }
         let mut incoming = Incoming::new(bytes.as_slice());
-        while let Ok(Some(answer)) = incoming.next::<Answer>() {
+        while let Ok(Some(answer)) = incoming.receive::<Answer>() {
             drop(answer);
         }
         prop_assert!(incoming.bytes.capacity() <= 2 * (bytes.len() + BLOCK));
         let mut incoming = Incoming::new(bytes.as_slice());
-        while let Ok(Some(order)) = incoming.next::<Order>() {
+        while let Ok(Some(order)) = incoming.receive::<Order>() {
             drop(order);
         }
     }

@@ -88,7 +88,7 @@ impl Desk {
         incoming: &mut Incoming<impl std::io::Read>,
         orders: &mpsc::Sender<(Order, CancelToken)>,
     ) -> Result<(), FrameError> {
-        while let Some(order) = incoming.next::<Order>()? {
+        while let Some(order) = incoming.receive::<Order>()? {
             let id = match &order {
                 Order::Cancel { id } => {
                     if let Some((Some(running), token)) = &*lock(&self.current)

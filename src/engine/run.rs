@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -20,17 +20,30 @@ use super::{
 
 /// A flag that asks a run to stop; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
+pub struct CancelToken(Arc<Flag>);
+
+#[derive(Debug, Default)]
+struct Flag {
+    stop: AtomicBool,
+    looks: AtomicU64,
+}
 
 impl CancelToken {
     /// Asks every run that holds a clone to stop.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.stop.store(true, Ordering::Relaxed);
     }
 
     /// Whether a stop was asked for.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.looks.fetch_add(1, Ordering::Relaxed);
+        self.0.stop.load(Ordering::Relaxed)
+    }
+
+    /// How often the flag was looked at. A run looks in every loop, so the number grows while it
+    /// gets on, and stands still while it hangs.
+    pub fn looks(&self) -> u64 {
+        self.0.looks.load(Ordering::Relaxed)
     }
 }
 
@@ -203,8 +216,10 @@ mod tests {
         let context = RunContext::new();
         let token = context.cancel.clone();
         assert!(context.check().is_ok());
+        assert_eq!(token.looks(), 1);
         token.cancel();
         assert_eq!(context.check().unwrap_err().class, ErrorClass::Cancelled);
+        assert_eq!(token.looks(), 2);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Checking a configuration against what this build can do.
 
+mod server;
+
 use std::path::Path;
 
 use audiocpp::engine::{
@@ -7,8 +9,9 @@ use audiocpp::engine::{
     package::{Catalogue, Located, locate},
 };
 
-use crate::config::{
-    Config, DefaultVoice, Mode, ModelConfig, Scalar, UniqueMap, VoicePreset, resolve,
+use crate::{
+    config::{Config, DefaultVoice, Mode, ModelConfig, VoicePreset, plan::OWN_DEFAULT, resolve},
+    worker::spec::Package,
 };
 
 /// What is wrong, and what is only ignored; each line begins with the path of the key.
@@ -23,24 +26,7 @@ pub struct Findings {
 /// Compares `config`, read from `file`, with the registry, the catalogue and the disk.
 pub fn check(config: &Config, file: &Path, registry: &Registry) -> Findings {
     let mut findings = Findings::default();
-    if !matches!(config.cors_origins.as_str(), "" | "*") {
-        let found = &config.cors_origins;
-        findings
-            .errors
-            .push(format!("cors_origins: `{found}`, wanted \"\" or \"*\""));
-    }
-    if let Err(message) = config.device() {
-        findings.errors.push(format!("device: {message}"));
-    }
-    if config.port == 0 {
-        findings.errors.push("port: 0, wanted 1 to 65535".into());
-    }
-    if config.threads == Some(0) {
-        findings.errors.push("threads: 0, wanted at least 1".into());
-    }
-    if config.model_spec_override.is_some() {
-        findings.warnings.push(ignored("model_spec_override"));
-    }
+    server::check(config, file, &mut findings);
     if config.models.is_empty() {
         findings
             .errors
@@ -60,6 +46,12 @@ pub fn check(config: &Config, file: &Path, registry: &Registry) -> Findings {
             findings
                 .errors
                 .push(format!("{}: empty, wanted a name", at("id")));
+        }
+        // The server's own device is reported once.
+        if (model.backend.is_some() || model.device.is_some())
+            && let Err(message) = config.device_of(model)
+        {
+            findings.errors.push(format!("{}: {message}", at("device")));
         }
         check_model(model, file, registry, &at, &mut findings);
     }
@@ -92,6 +84,22 @@ fn check_model(
     if let Err(error) = &task {
         refuse("task", &error.message);
     }
+    if model.workers == 0 {
+        refuse("workers", "0, wanted at least 1");
+    }
+    if model.threads == Some(0) {
+        refuse("threads", "0, wanted at least 1");
+    }
+    if let Some(vad) = &model.vad {
+        if model.task != Task::Asr.name() {
+            refuse(
+                "vad",
+                "only a recogniser (task asr) has a detector of speech",
+            );
+        } else if let Err(error) = Package::find(vad, file) {
+            refuse("vad", &error.message);
+        }
+    }
     if model.mode == Mode::Streaming {
         refuse("mode", "no family in this build streams: wanted offline");
     }
@@ -113,7 +121,7 @@ fn check_model(
                 ("load_options", &model.load_options, Scope::Load),
                 ("session_options", &model.session_options, Scope::Session),
             ] {
-                if let Err(error) = Options::parse(&pairs(options), info.name, info.options, scope)
+                if let Err(error) = Options::parse(&options.pairs(), info.name, info.options, scope)
                 {
                     refuse(key, &error.message);
                 }
@@ -126,14 +134,6 @@ fn check_model(
     for (key, message) in check_voices(model, file) {
         refuse(&key, &message);
     }
-}
-
-fn pairs(options: &UniqueMap<Scalar>) -> Vec<String> {
-    options
-        .0
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect()
 }
 
 /// The path must be a model of the catalogue, or be there and be read by the family.
@@ -176,6 +176,12 @@ fn check_voices(model: &ModelConfig, file: &Path) -> Vec<(String, String)> {
             let names = model.voice_presets.0.keys().map(String::as_str);
             let hint = audiocpp::engine::hint(name, names);
             wrong.push((key, format!("there is no preset `{name}`{hint}")));
+        }
+        Some(DefaultVoice::Preset(_)) if model.voice_presets.0.contains_key(OWN_DEFAULT) => {
+            wrong.push((
+                key,
+                format!("there is a preset `{OWN_DEFAULT}` already: name it"),
+            ));
         }
         Some(DefaultVoice::Preset(preset)) => {
             wrong.extend(check_voice(preset, file).map(|message| (key, message)));

@@ -62,5 +62,24 @@ fn the_version_and_unknown_flags() {
     let output = server(&["--chek-config"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--check-config"));
-    assert_eq!(server(&[]).status.code(), Some(2));
+}
+
+#[test]
+fn without_a_file_the_installed_models_are_served() {
+    let empty = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_audiocpp_server"))
+        .args(["--check-config"])
+        .env("AUDIOCPP_HOME", empty.path())
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("audiocpp_cli models pull"), "{text}");
+}
+
+#[test]
+fn the_schema_is_printed() {
+    let output = server(&["--print-schema"]);
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(schema["title"], "Config");
 }

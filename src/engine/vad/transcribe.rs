@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use serde::{Deserialize, Serialize};
+
 use super::{ChunkRules, Heard, TimeMap, chunks::Chunker};
 use crate::{
     audio::{Audio, AudioSource, downmix},
@@ -16,7 +18,8 @@ use crate::{
 const BLOCK_S: u32 = 4;
 
 /// How speech is found and handed to the recogniser.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SpeechOnly {
     /// What counts as speech.
     pub detect: DetectSpeechRequest,

@@ -1,0 +1,11 @@
+//! The server as a library: its configuration, HTTP routes, and the worker processes that run the
+//! models.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod config;
+pub mod http;
+pub mod job;
+pub mod launch;
+pub mod pool;
+pub mod worker;

@@ -1,5 +1,5 @@
-//! The server as a library: its configuration, HTTP routes, and the worker processes that run the
-//! models.
+//! The server as a library: its configuration, HTTP routes and the Wyoming protocol, the web page,
+//! and the worker processes that run the models.
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -9,3 +9,4 @@ pub mod job;
 pub mod launch;
 pub mod pool;
 pub mod worker;
+pub mod wyoming;

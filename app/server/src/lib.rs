@@ -8,5 +8,6 @@ pub mod http;
 pub mod job;
 pub mod launch;
 pub mod pool;
+pub mod web;
 pub mod worker;
 pub mod wyoming;

@@ -1,4 +1,4 @@
-//! The description of the API for programs and people, and the page at `/`.
+//! The description of the API for programs and people.
 
 use axum::{
     Json,
@@ -105,11 +105,6 @@ fn embedded(text: &'static str) -> Response {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-/// The page at `/`.
-pub async fn page() -> Response {
-    embedded(include_str!("../web/index.html"))
 }
 
 /// The API for people.

@@ -70,12 +70,14 @@ pub fn label(matched: &str) -> &'static str {
     let at = API.iter().position(|path| *path == bare);
     at.map(|at| PREFIXED[at])
         .or_else(|| OWN.into_iter().find(|path| *path == matched))
+        .or_else(|| matched.starts_with("/web/").then_some("/"))
         .unwrap_or("none")
 }
 
 /// Whether a path is answered without a key: it says nothing about anybody.
 pub fn is_open(path: &str) -> bool {
-    matches!(path, "/" | "/docs" | "/openapi.json" | "/health" | "/ready")
+    path.starts_with("/web/")
+        || matches!(path, "/" | "/docs" | "/openapi.json" | "/health" | "/ready")
 }
 
 fn api() -> Router<Shared> {
@@ -102,7 +104,7 @@ fn api() -> Router<Shared> {
 /// Every route with everything that a request goes through.
 pub fn router(app: Shared) -> Router {
     let own = Router::new()
-        .route("/", get(describe::page))
+        .merge(crate::web::router())
         .route("/docs", get(describe::docs))
         .route("/health", get(operations::health))
         .route("/metrics", get(operations::metrics))

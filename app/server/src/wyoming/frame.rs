@@ -218,7 +218,7 @@ mod tests {
             (b"{\"type\":\"x\"", "ended inside an event: its line"),
             (b"\n", "not an object with a `type`"),
             (b"{\"data\":{}}\n", "missing field `type`"),
-            (b"{\"type\":\"x\",\"data_length\":-1}\n", "data_length"),
+            (b"{\"type\":\"x\",\"data_length\":-1}\n", "integer `-1`"),
             (b"{\"type\":\"x\",\"data_length\":2}\n[]", "not an object"),
             (
                 b"{\"type\":\"x\",\"data_length\":9}\n{}",

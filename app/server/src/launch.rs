@@ -11,7 +11,7 @@ use audiocpp::engine::Registry;
 use crate::{
     check::{Findings, check},
     config::{self, Config, Plan, plan},
-    http,
+    http, wyoming,
 };
 
 /// A configuration that was read and checked.
@@ -114,6 +114,24 @@ impl Checked {
         SocketAddr::new(self.config.host, self.config.port)
     }
 
+    /// The address and the settings of the Wyoming side, if it is wanted.
+    pub fn wyoming(&self) -> Option<(SocketAddr, wyoming::Settings)> {
+        let config = &self.config;
+        let usual = wyoming::Settings::default();
+        let spool = config.spool_dir.as_ref();
+        let settings = wyoming::Settings {
+            max_audio_seconds: config.limits.audio_seconds,
+            max_text_chars: config.limits.text_chars,
+            spool_dir: spool.map_or_else(
+                || usual.spool_dir.clone(),
+                |path| config::resolve(&self.file, path),
+            ),
+            ..usual
+        };
+        let port = config.wyoming_port?;
+        Some((SocketAddr::new(config.host, port), settings))
+    }
+
     /// What the server would do, one line for the address and each model.
     ///
     /// # Errors
@@ -125,6 +143,9 @@ impl Checked {
             "http"
         };
         let mut text = format!("address {scheme}://{}\n", self.address());
+        if let Some((address, _)) = self.wyoming() {
+            text.push_str(&format!("wyoming tcp://{address}\n"));
+        }
         if let Some(mb) = self.config.memory_budget_mb {
             text.push_str(&format!("memory up to {mb} MB\n"));
         }
@@ -205,6 +226,7 @@ mod tests {
             summary.contains("model a: whisper asr from whisper-base, weights native, device auto"),
             "{summary}"
         );
+        assert!(checked.wyoming().is_none());
         let zero = Flags {
             port: Some(0),
             ..Flags::default()

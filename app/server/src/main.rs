@@ -11,7 +11,7 @@ use audiocpp_server::{
     config, http,
     launch::{self, Checked, Flags},
     pool::Pool,
-    worker,
+    worker, wyoming,
 };
 use clap::Parser;
 use tokio::net::TcpListener;
@@ -132,6 +132,17 @@ async fn serve(checked: &Checked, registry: &Registry) -> anyhow::Result<()> {
     let stopped = stop.clone().cancelled_owned();
     let settings = checked.http_settings()?;
     let mut http = tokio::spawn(http::serve(listener, pool.clone(), settings, stopped));
+    let home = match checked.wyoming() {
+        Some((address, settings)) => {
+            let listener = TcpListener::bind(address)
+                .await
+                .with_context(|| format!("cannot listen on {address}"))?;
+            let stopped = stop.clone().cancelled_owned();
+            let serving = wyoming::serve(listener, pool.clone(), settings, stopped);
+            Some(tokio::spawn(serving))
+        }
+        None => None,
+    };
     print!("{}", checked.summary(registry)?);
     let limit = Duration::from_secs(checked.config.drain_seconds);
     let done = tokio::select! {
@@ -142,8 +153,14 @@ async fn serve(checked: &Checked, registry: &Registry) -> anyhow::Result<()> {
     stop.cancel();
     pool.shutdown(limit).await;
     // Answers that are still on their way; who does not read them does not keep the server.
-    if !http.is_finished() {
-        let _ = tokio::time::timeout(ANSWERS, http).await;
-    }
+    let _ = tokio::time::timeout(ANSWERS, async {
+        if !http.is_finished() {
+            let _ = http.await;
+        }
+        if let Some(home) = home {
+            let _ = home.await;
+        }
+    })
+    .await;
     done
 }

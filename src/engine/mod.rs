@@ -5,6 +5,7 @@
 //! the conversation may be another process.
 
 pub mod check;
+mod codes;
 mod device;
 mod error;
 mod formats;
@@ -23,6 +24,7 @@ mod transcript;
 mod vad;
 
 pub use check::Stage;
+pub use codes::Codes;
 pub use device::DeviceReport;
 pub use error::{Error, ErrorClass, Result};
 pub use formats::{FormatOptions, TranscriptFormat};
@@ -30,8 +32,9 @@ pub use load_error::LoadError;
 pub use options::{OptionKind, OptionSpec, OptionValue, Options, Scope};
 pub use registry::{Family, FamilyInfo, LoadOptions, Model, ModelInfo, Registry, Session};
 pub use request::{
-    AlignRequest, ConvertRequest, DetectSpeechRequest, DiarizeRequest, GenerateRequest, Rest,
-    SeparateRequest, Sound, Span, SynthesizeRequest, TranscribeRequest, Turn,
+    AlignRequest, CodecRequest, ConvertRequest, DetectSpeechRequest, DiarizeRequest,
+    GenerateRequest, Rest, SeparateRequest, Sound, Span, SynthesizeRequest, TranscribeRequest,
+    Turn,
 };
 pub use run::{CancelToken, Event, EventSink, RunContext, Unit};
 pub use separation::{Separation, Separator, Stem, StemNetwork, StemPlan, TrackLevel};
@@ -41,7 +44,7 @@ pub use speech::{
 };
 pub use suggest::{hint, nearest};
 pub use task::{
-    Align, Convert, DetectSpeech, Diarize, Generate, Separate, Synthesize, Task, Transcribe,
+    Align, Codec, Convert, DetectSpeech, Diarize, Generate, Separate, Synthesize, Task, Transcribe,
     detect_speech, transcribe,
 };
 pub use threads::physical_cores;

@@ -155,6 +155,8 @@ pub enum Session {
     Separate(Box<dyn Separate>),
     /// Voice conversion.
     Convert(Box<dyn Convert>),
+    /// Coding.
+    Codec(Box<dyn Codec>),
     /// Diarization.
     Diarize(Box<dyn Diarize>),
     /// Alignment.
@@ -194,6 +196,26 @@ impl Session {
         }
     }
 
+    /// The codec in this session, or an error of class `Unsupported`.
+    pub fn into_codec(self) -> Result<Box<dyn Codec>> {
+        match self {
+            Session::Codec(session) => Ok(session),
+            other => Err(Error::unsupported(format!(
+                "{other:?} does not turn sound into tokens"
+            ))),
+        }
+    }
+
+    /// The converter in this session, or an error of class `Unsupported`.
+    pub fn into_convert(self) -> Result<Box<dyn Convert>> {
+        match self {
+            Session::Convert(session) => Ok(session),
+            other => Err(Error::unsupported(format!(
+                "{other:?} does not change voices"
+            ))),
+        }
+    }
+
     /// The separator in this session, or an error of class `Unsupported`.
     pub fn into_separate(self) -> Result<Box<dyn Separate>> {
         match self {
@@ -213,6 +235,7 @@ impl std::fmt::Debug for Session {
             Session::DetectSpeech(_) => "Session::DetectSpeech",
             Session::Separate(_) => "Session::Separate",
             Session::Convert(_) => "Session::Convert",
+            Session::Codec(_) => "Session::Codec",
             Session::Diarize(_) => "Session::Diarize",
             Session::Align(_) => "Session::Align",
             Session::Generate(_) => "Session::Generate",

@@ -137,6 +137,14 @@ pub struct ConvertRequest {
     pub options: Options,
 }
 
+/// A request for [`Codec`](super::Codec), both ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CodecRequest {
+    /// The family's declared request options.
+    pub options: Options,
+}
+
 /// A request for [`Diarize`](super::Diarize).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

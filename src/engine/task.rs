@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    codes::Codes,
     error::{Error, Result},
     request::*,
     run::{RunContext, Unit},
@@ -46,11 +47,13 @@ pub enum Task {
     Gen,
     /// Speaker embedding.
     Spk,
+    /// Coding: sound to tokens and back.
+    Codec,
 }
 
 impl Task {
     /// All tasks, with the name and a phrase for help and errors.
-    pub const ALL: [(Task, &'static str, &'static str); 13] = [
+    pub const ALL: [(Task, &'static str, &'static str); 14] = [
         (Task::Asr, "asr", "speech recognition"),
         (Task::Tts, "tts", "speech synthesis"),
         (Task::Clon, "clon", "voice cloning"),
@@ -64,6 +67,7 @@ impl Task {
         (Task::Align, "align", "forced alignment"),
         (Task::Gen, "gen", "sound generation"),
         (Task::Spk, "spk", "speaker embedding"),
+        (Task::Codec, "codec", "coding of sound as tokens"),
     ];
 
     fn row(self) -> (Task, &'static str, &'static str) {
@@ -227,6 +231,29 @@ pub trait Convert: Send {
         target: &Audio,
         context: &RunContext,
     ) -> Result<Sound>;
+}
+
+/// Turns sound into tokens, and tokens into sound.
+pub trait Codec: Send {
+    /// Reads `audio` to its end, at any rate and channel count, and gives back its tokens.
+    fn encode(
+        &mut self,
+        request: &CodecRequest,
+        audio: &mut dyn AudioSource,
+        context: &RunContext,
+    ) -> Result<Codes>;
+
+    /// Gives back the sound that `codes` stand for.
+    fn decode(
+        &mut self,
+        request: &CodecRequest,
+        codes: &Codes,
+        context: &RunContext,
+    ) -> Result<Sound>;
+
+    /// What [`Codes::global`] has to be for the voice of `reference`. An error of class
+    /// `Unsupported` if the codec keeps voices elsewhere.
+    fn voice(&mut self, reference: &Audio, context: &RunContext) -> Result<Vec<f32>>;
 }
 
 /// Says who speaks when.

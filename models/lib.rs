@@ -13,5 +13,6 @@ pub fn registry() -> Registry {
         Box::new(audiocpp_hibari::Hibari),
         Box::new(audiocpp_spleeter::Spleeter),
         Box::new(audiocpp_demucs::Demucs),
+        Box::new(audiocpp_miocodec::MioCodec),
     ])
 }

@@ -58,6 +58,19 @@ impl Expected {
             .collect()
     }
 
+    /// Values of the i64 tensor `name`, row-major.
+    pub fn i64(&self, name: &str) -> Vec<i64> {
+        let (_, bytes, dtype) = self.get(name);
+        assert_eq!(*dtype, Dtype::I64, "type of `{name}`");
+        let (words, _) = bytes.as_chunks::<8>();
+        words.iter().map(|word| i64::from_le_bytes(*word)).collect()
+    }
+
+    /// Names of all tensors.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
     fn words(&self, name: &str, wanted: Dtype) -> impl Iterator<Item = [u8; 4]> {
         let (_, bytes, dtype) = self.get(name);
         assert_eq!(*dtype, wanted, "type of `{name}`");

@@ -9,8 +9,10 @@ use clap::{
 };
 
 use crate::{
+    convert::args::ConvertVoice,
     say::args::{Say, Voices},
     separate::args::Separate,
+    tokens::args::Tokens,
     vad::args::{SpeechOnlyArgs, Vad},
 };
 
@@ -38,7 +40,7 @@ pub struct Cli {
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
     /// The flag form, as in audio.cpp: --task asr --model M --audio FILE ..., --task vad --audio FILE
-    /// ..., --task sep --audio FILE ..., or --task tts --text ...
+    /// ..., --task sep --audio FILE ..., --task vc --audio FILE --voice-ref FILE, or --task tts --text ...
     #[command(flatten)]
     pub flags: FlagForm,
     /// The friendly form
@@ -59,6 +61,11 @@ pub enum Command {
     Voices(Box<Voices>),
     /// Split mixes into stems
     Separate(Box<Separate>),
+    /// Turn sound into tokens, and tokens into sound
+    #[command(subcommand)]
+    Codec(Tokens),
+    /// Give the words of a recording the voice of another
+    ConvertVoice(Box<ConvertVoice>),
     /// List, fetch, show and remove models
     #[command(subcommand)]
     Models(Models),
@@ -134,7 +141,8 @@ pub struct DeviceArgs {
 /// `--task ... --audio ...`: one flag for everything.
 #[derive(Debug, Args)]
 pub struct FlagForm {
-    /// What to do: asr, vad (see `vad` for its flags), sep (see `separate`) or tts (see `say`)
+    /// What to do: asr, vad (see `vad` for its flags), sep (see `separate`), vc (see `convert-voice`)
+    /// or tts (see `say`)
     #[arg(long)]
     pub task: Option<String>,
     /// Recording to read; may be repeated

@@ -1,5 +1,7 @@
 //! The form of sound that is written, from flags.
 
+use std::path::Path;
+
 use audiocpp::audio::{Codec, WavFormat};
 
 use crate::failure::{Failure, Outcome};
@@ -16,4 +18,25 @@ pub fn codec(name: &str, samples: Option<&str>) -> Outcome<Codec> {
         _ => WavFormat::Pcm16,
     });
     Codec::named(name, samples).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The codec that a flag names, else the one of the result's ending; wav where there is neither.
+pub fn codec_for(
+    out: Option<&Path>,
+    format: Option<&str>,
+    samples: Option<&str>,
+) -> Outcome<Codec> {
+    let named = out.filter(|out| out.extension().is_some());
+    let name = match (format, named) {
+        (Some(name), _) => name,
+        (None, Some(out)) => Codec::name_by_extension(out).ok_or_else(|| {
+            Failure::usage(format!(
+                "{}: no audio format has this name; wanted one of {}, or --format",
+                out.display(),
+                Codec::NAMES.join(", ")
+            ))
+        })?,
+        (None, None) => "wav",
+    };
+    codec(name, samples)
 }

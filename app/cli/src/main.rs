@@ -6,6 +6,7 @@ mod args;
 mod bench;
 mod check;
 mod codec;
+mod convert;
 mod device_trial;
 mod devices;
 mod doctor;
@@ -22,6 +23,7 @@ mod progress;
 mod say;
 mod separate;
 mod targets;
+mod tokens;
 mod transcribe;
 mod vad;
 
@@ -36,6 +38,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     args::{Cli, Command, DeviceArgs, FlagForm},
+    convert::args::ConvertFlags,
     failure::{Failure, Outcome},
     say::args::SpeechFlags,
     separate::args::SeparateFlags,
@@ -59,6 +62,9 @@ fn main() -> ExitCode {
     }
     if asks_for(&words, &["sep"]) {
         return run_flags::<SeparateFlags>(words, parse_only, &registry);
+    }
+    if asks_for(&words, &["vc"]) {
+        return run_flags::<ConvertFlags>(words, parse_only, &registry);
     }
     let cli = match Cli::try_parse_from(words) {
         Ok(_) if parse_only => return ExitCode::SUCCESS,
@@ -126,6 +132,16 @@ impl Flags for SeparateFlags {
     }
 }
 
+impl Flags for ConvertFlags {
+    fn common(&self) -> (u8, &DeviceArgs) {
+        (self.verbose, &self.model.device)
+    }
+
+    fn run(self, registry: &Registry, cancel: &CancelToken) -> Outcome {
+        convert::run(&self.into_convert(), registry, cancel)
+    }
+}
+
 /// Runs `--task ...`.
 fn run_flags<F: Flags>(words: Vec<OsString>, parse_only: bool, registry: &Registry) -> ExitCode {
     let flags = match F::try_parse_from(words) {
@@ -174,6 +190,8 @@ fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
         Some(Command::Vad(args)) => vad::run(&(*args).into(), registry, cancel),
         Some(Command::Say(args)) => say::run(&args, registry, cancel),
         Some(Command::Separate(args)) => separate::run(&args, registry, cancel),
+        Some(Command::Codec(command)) => tokens::run(&command, registry, cancel),
+        Some(Command::ConvertVoice(args)) => convert::run(&args, registry, cancel),
         Some(Command::Voices(args)) => say::voices::run(&args, registry, cancel),
         Some(Command::Models(command)) => models::run(&command, cancel),
         Some(Command::Check(args)) => check::run(&args, registry, cancel),

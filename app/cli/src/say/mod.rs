@@ -3,7 +3,7 @@
 pub mod args;
 mod player;
 mod report;
-mod sound;
+pub mod sound;
 mod texts;
 pub mod voices;
 
@@ -15,7 +15,7 @@ use std::{
 };
 
 use audiocpp::{
-    audio::{Audio, AudioFormat, Codec, Reader},
+    audio::{Audio, AudioFormat, Reader},
     engine::{
         CancelToken, Error, ErrorClass, Model, Options, Registry, RunContext, Scope, Speech,
         Synthesize, SynthesizeRequest, Task, TranscriptFormat,
@@ -30,7 +30,7 @@ use self::{
     texts::{Item, Texts},
 };
 use crate::{
-    codec::codec,
+    codec::codec_for,
     failure::{Failure, Outcome},
     model::Choice,
     output,
@@ -95,27 +95,8 @@ pub fn run(say: &Say, registry: &Registry, cancel: &CancelToken) -> Outcome {
 
 /// How the sound is made ready, from the flags and the name of the result.
 fn finish(args: &SayArgs) -> Outcome<Finish> {
-    let by_name = args
-        .out
-        .as_deref()
-        .filter(|out| !is_folder(out))
-        .and_then(|out| {
-            out.extension()?;
-            Some((Codec::name_by_extension(out), out))
-        });
-    let name = match (&args.format, by_name) {
-        (Some(name), _) => name.as_str(),
-        (None, Some((Some(name), _))) => name,
-        (None, Some((None, out))) if out != Path::new("-") => {
-            return Err(Failure::usage(format!(
-                "{}: no audio format has this name; wanted one of {}, or --format",
-                out.display(),
-                Codec::NAMES.join(", ")
-            )));
-        }
-        _ => "wav",
-    };
-    let codec = codec(name, args.samples.as_deref())?;
+    let named = args.out.as_deref().filter(|out| !is_folder(out));
+    let codec = codec_for(named, args.format.as_deref(), args.samples.as_deref())?;
     let in_range = |value: Option<f64>, least: f64, name: &str| match value {
         Some(value) if !(least..=0.0).contains(&value) => Err(Failure::usage(format!(
             "{name} is {value}, wanted {least} to 0"

@@ -3,6 +3,7 @@
 //! <https://arxiv.org/abs/2206.04658>).
 
 use audiocpp::{
+    backend::FastPath,
     graph::{Device, DeviceTensor, GraphError, Tensor},
     nn::{Beyond, Fir},
     weights::{LoadError, Weights},
@@ -18,6 +19,7 @@ const HALF_WIDTH: f64 = 0.3;
 pub struct Resampling {
     up: Fir,
     down: Fir,
+    filter: [f32; TAPS],
 }
 
 impl Resampling {
@@ -31,6 +33,7 @@ impl Resampling {
         };
         let (early, late) = (TAPS as isize / 2 - 1, TAPS as isize / 2);
         Ok(Resampling {
+            filter: taps.map(|tap| tap as f32),
             // A sum over inputs that lie at every other output, which doubles the level back.
             up: Fir::new(device, [1, 2], [late as usize / 2; 2], |i, j| {
                 2.0 * tap(i - 2 * j + early)
@@ -73,7 +76,7 @@ fn bessel(x: f64) -> f64 {
 
 /// The mean of a snake x + sin²(a x) / b over the way from each value to the next.
 pub struct Activation {
-    /// a, and 1 / (2 b), `[channel, 1]`.
+    /// a, and 1 / (2 b), `[channel]`.
     a: DeviceTensor,
     share: DeviceTensor,
 }
@@ -82,8 +85,7 @@ impl Activation {
     /// Reads logarithms of a and b, `alpha` and `beta`.
     pub fn load(weights: &Weights, channels: usize) -> Result<Self, LoadError> {
         let of = |name: &str, make: fn(f32) -> f32| {
-            weights.get_with(&[channels, 1], name, [(name, &[channels])], move |[t]| {
-                let mut t = t.reshape(&[channels, 1]);
+            weights.get_with(&[channels], name, [(name, &[channels])], move |[mut t]| {
                 t.data.iter_mut().for_each(|x| *x = make(*x));
                 t
             })
@@ -96,6 +98,9 @@ impl Activation {
 
     /// `[1, time, channel]` -> `[1, time, channel]`.
     pub fn forward<'g>(&self, x: Tensor<'g>, resampling: &Resampling) -> Tensor<'g> {
+        if x.scope().device().fast_path(FastPath::AliasFreeSnake) {
+            return x.alias_free_snake(&self.a, &self.share, resampling.filter);
+        }
         let [_, time, channels] = x.dims();
         let x = x.reshape(&[time, channels]).transpose().contiguous();
         let x = resampling.up.forward(x, Beyond::Edge, 2 * time); // [channel, 2 time]
@@ -106,14 +111,16 @@ impl Activation {
 
     /// `[channel, time]` -> `[channel, time]`; before the first value there is a zero.
     fn snake<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
-        let time = x.dim(1);
+        let [channels, time] = x.dims();
+        let column = |t: &DeviceTensor| x.scope().stored(t).reshape(&[channels, 1]);
+        let (a, share) = (column(&self.a), column(&self.share));
         let x = x.contiguous();
         let before = x.pad(1, 1, 0).slice(1, 0, time).contiguous();
         let sum = x + before;
         // The sinc is even, and has no values at exactly zero this way.
-        let step = ((x - before) * &self.a).sqr().scale_add(1.0, 1e-12).sqrt();
-        let wave = (sum * &self.a).cos() * (step.sin() / step);
-        sum.scale(0.5) + wave.scale_add(-1.0, 1.0) * &self.share
+        let step = ((x - before) * a).sqr().scale_add(1.0, 1e-12).sqrt();
+        let wave = (sum * a).cos() * (step.sin() / step);
+        sum.scale(0.5) + wave.scale_add(-1.0, 1.0) * share
     }
 }
 

@@ -66,6 +66,7 @@ impl Family for MioCodec {
             FastPath::FlashAttention,
             FastPath::BlockedProduct,
             FastPath::ShortConv,
+            FastPath::AliasFreeSnake,
         ]
     }
 

@@ -326,6 +326,7 @@ fn stages_are_those_of_the_original_code() {
 fn so_they_are_without_code_of_ours() {
     let off = [
         "short-conv=off",
+        "alias-free-snake=off",
         "blocked-product=off",
         "packed-projection=off",
         "flash-attention=off",

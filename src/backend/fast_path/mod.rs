@@ -52,6 +52,8 @@ pub enum FastPath {
     BlockedProduct,
     /// Convolutions along time with fewer products.
     ShortConv,
+    /// Snakes at twice the rate with their filters in one pass.
+    AliasFreeSnake,
 }
 
 /// How far a path may be trusted on a backend.

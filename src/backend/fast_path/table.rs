@@ -27,7 +27,7 @@ const TESTED: &str = "compared with the plain path by the tests";
 const SAME_CODE: &str = "runs CUDA's kernels; not yet compared on AMD hardware";
 
 /// Every row, in the order of [`FastPath`].
-pub static TABLE: [Row; 17] = [
+pub static TABLE: [Row; 18] = [
     Row {
         path: FastPath::DepthwiseConv1d,
         name: "depthwise-conv1d",
@@ -341,6 +341,20 @@ pub static TABLE: [Row; 17] = [
         name: "short-conv",
         what: "convolutions of 2 to 14 taps along time, or over a plane, by the scheme of Toom and Cook",
         instead: "one product over the unfolded input",
+        ops: &[],
+        status: [
+            (Cpu, Validated, TESTED),
+            (Cuda, Off, "code for the CPU"),
+            (Hip, Off, "code for the CPU"),
+            (Vulkan, Off, "code for the CPU"),
+            (Metal, Off, "code for the CPU"),
+        ],
+    },
+    Row {
+        path: FastPath::AliasFreeSnake,
+        name: "alias-free-snake",
+        what: "snakes at twice the rate and the filters around them in one pass",
+        instead: "filters as products, and an operator for each step of the snake",
         ops: &[],
         status: [
             (Cpu, Validated, TESTED),

@@ -4,6 +4,7 @@
 //! A node's code is called once on each of ggml's threads and computes its share of the result.
 
 mod activation;
+mod alias_free;
 mod attention;
 mod channel_norm;
 mod jobs;

@@ -99,6 +99,10 @@ impl Resampler {
             return Ok(());
         };
         let invalid = |e: &dyn std::fmt::Display| Error::Invalid(format!("resampling failed: {e}"));
+        // The transforms end the process over what is no number.
+        if let Some(bad) = frames.iter().find(|x| !x.is_finite()) {
+            return Err(invalid(&format!("a sample is {bad}")));
+        }
         let width = self.channels;
         let input =
             InterleavedSlice::new(frames, width, frames.len() / width).map_err(|e| invalid(&e))?;
@@ -173,6 +177,16 @@ mod tests {
         let middle = &samples[samples.len() / 4..samples.len() * 3 / 4];
         let power = middle.iter().map(|&s| f64::from(s).powi(2)).sum::<f64>() / middle.len() as f64;
         10.0 * (2.0 * power + 1e-30).log10()
+    }
+
+    #[test]
+    fn what_is_no_number_is_an_error() {
+        for bad in [f32::NAN, f32::INFINITY] {
+            let mut samples = vec![0.5; 5000];
+            samples[3000] = bad;
+            let error = resample(&samples, 1, 16_000, 24_000).unwrap_err();
+            assert!(error.to_string().contains("a sample is"), "{error}");
+        }
     }
 
     #[test]

@@ -38,8 +38,12 @@ struct Report {
 pub fn run(args: &Check, registry: &Registry, cancel: &CancelToken) -> Outcome {
     let progress = Progress::new();
     let context = progress.context(cancel);
+    // Whatever the model does; recognition, and its errors, where it does nothing that is known.
+    let mut tasks = Task::ALL.into_iter().map(|(task, ..)| task);
+    let fits = |task: &Task| Choice::new(&args.model, *task, registry).is_ok();
+    let task = tasks.find(fits).unwrap_or(Task::Asr);
     let load = |model: &ModelArgs| -> Outcome<_> {
-        let choice = Choice::new(model, Task::Asr, registry)?;
+        let choice = Choice::new(model, task, registry)?;
         let path = choice.fetch(&progress, &context)?;
         choice.load(&path, &context)
     };

@@ -64,7 +64,8 @@ impl Speech {
         let mut samples = Vec::new();
         loop {
             context.check()?;
-            if mono.read(&mut samples, BLOCK)? == 0 {
+            let read = mono.read(&mut samples, BLOCK);
+            if read.map_err(|error| Error::from(error).context(what))? == 0 {
                 break;
             }
             let seconds = samples.len() as f64 / rate;
@@ -72,11 +73,8 @@ impl Speech {
                 return Err(too_long(seconds));
             }
         }
-        if let Some(at) = samples.iter().position(|x| !x.is_finite()) {
-            let second = at as f64 / rate;
-            return Err(Error::bad_input(format!(
-                "{what} has a sample that is no number, at {second:.2} s"
-            )));
+        if let Some(bad) = samples.iter().find(|x| !x.is_finite()) {
+            return Err(Error::bad_input(format!("{what}: a sample is {bad}")));
         }
         let peak = samples.iter().fold(0.0f32, |peak, x| peak.max(x.abs()));
         if samples.is_empty() || peak < SILENT {
@@ -174,12 +172,13 @@ impl Codec for Speech {
     ) -> Result<Codes> {
         request.options.check("miocodec", OPTIONS, Scope::Request)?;
         let samples = self.read(audio, LONGEST, "the recording", context)?;
-        let (tokens, global) = self.encode_samples(&samples, context)?;
-        if tokens.is_empty() {
+        let steps = (samples.len() * 50).div_ceil(self.rate());
+        if steps < self.machine.config().downsample {
             return Err(Error::bad_input(
                 "the recording is shorter than a token: wanted 0.04 s or more",
             ));
         }
+        let (tokens, global) = self.encode_samples(&samples, context)?;
         Ok(Codes {
             family: "miocodec".into(),
             sample_rate: self.rate() as u32,

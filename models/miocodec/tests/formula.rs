@@ -6,7 +6,14 @@ mod common;
 
 use std::{cell::RefCell, collections::BTreeSet};
 
-use audiocpp::{audio::SincResampler, backend::Choices, graph::Device, nn::Fsq, weights::Policy};
+use audiocpp::{
+    audio::SincResampler,
+    backend::Choices,
+    engine::{LoadOptions, RunContext},
+    graph::Device,
+    nn::Fsq,
+    weights::Policy,
+};
 use audiocpp_miocodec::{activation, machine::Machine};
 use audiocpp_testing::expected::{Expected, max_difference};
 
@@ -339,4 +346,19 @@ fn so_they_are_without_code_of_ours() {
 #[test]
 fn so_they_are_on_a_device_with_memory_of_its_own() {
     every_stage("stand-in", &common::stand_in());
+}
+
+/// On the device that `AUDIOCPP_TEST_DEVICE` names (`cuda:0`), where it is set.
+#[test]
+fn so_they_are_on_the_device_that_is_named() {
+    let Ok(name) = std::env::var("AUDIOCPP_TEST_DEVICE") else {
+        println!("skipped: AUDIOCPP_TEST_DEVICE names no device");
+        return;
+    };
+    let options = LoadOptions {
+        device: name.clone(),
+        ..LoadOptions::default()
+    };
+    let opened = options.on_device(&RunContext::new(), |device| Ok(device.clone()));
+    every_stage(&name, &opened.unwrap().0);
 }

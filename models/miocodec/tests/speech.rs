@@ -187,7 +187,7 @@ fn a_bad_reference_is_told_by_what_is_wrong_with_it() {
     );
     let mut damaged = vec![0.5; 32_000];
     damaged[16_000] = f32::NAN;
-    refused(of(damaged), ErrorClass::BadInput, "no number");
+    refused(of(damaged), ErrorClass::BadInput, "a sample is NaN");
 }
 
 #[test]

@@ -198,36 +198,40 @@ const CASES: &[Case] = &[
             assert_eq!(sums.first(), Some(&if axis == 0 { 0.0 } else { 2.0 }));
         }
     }),
-    ("runs what it was given and nothing else", "STAND_IN_FAULT=nan", || {
-        let device = open_plugin("vulkan", "Vulkan", false).unwrap();
-        let mut weights = BufferBuilder::weights(&device, 1);
-        let q6_k = weights.declare("w", DType::Q6_K, &[2, 256]).unwrap();
-        weights.allocate().unwrap();
-        q6_k.write_bytes(&vec![0u8; q6_k.bytes()]).unwrap();
-        for more in [false, true] {
-            let mut graph = Graph::build(&device, |g| {
-                let x = g.stored(&q6_k).cast(DType::F32);
-                g.output("y", if more { x.sqrt() } else { x });
+    (
+        "runs what it was given and nothing else",
+        "STAND_IN_FAULT=nan",
+        || {
+            let device = open_plugin("vulkan", "Vulkan", false).unwrap();
+            let mut weights = BufferBuilder::weights(&device, 1);
+            let q6_k = weights.declare("w", DType::Q6_K, &[2, 256]).unwrap();
+            weights.allocate().unwrap();
+            q6_k.write_bytes(&vec![0u8; q6_k.bytes()]).unwrap();
+            for more in [false, true] {
+                let mut graph = Graph::build(&device, |g| {
+                    let x = g.stored(&q6_k).cast(DType::F32);
+                    g.output("y", if more { x.sqrt() } else { x });
+                    Ok(())
+                })
+                .unwrap();
+                assert_eq!(graph.on_cpu(), ["CPY"]);
+                graph.compute().unwrap();
+                let spoilt = graph.read::<f32>("y").unwrap().iter().any(|v| v.is_nan());
+                assert_eq!(spoilt, more, "the device spoils all that it computes");
+            }
+            // Rows 3 to 5 of blocks of 34 bytes begin between the places that Vulkan reads from.
+            let mut weights = BufferBuilder::weights(&device, 1);
+            let q8_0 = weights.declare("w", DType::Q8_0, &[9, 64]).unwrap();
+            weights.allocate().unwrap();
+            q8_0.write_bytes(&vec![0u8; q8_0.bytes()]).unwrap();
+            let graph = Graph::build(&device, |g| {
+                let x = g.input("x", DType::F32, &[1, 64]);
+                g.output("y", x.matmul_t(g.stored(&q8_0).slice(0, 3, 3)));
                 Ok(())
-            })
-            .unwrap();
-            assert_eq!(graph.on_cpu(), ["CPY"]);
-            graph.compute().unwrap();
-            let spoilt = graph.read::<f32>("y").unwrap().iter().any(|v| v.is_nan());
-            assert_eq!(spoilt, more, "the device spoils all that it computes");
-        }
-        // Rows 3 to 5 of blocks of 34 bytes begin between the places that Vulkan reads from.
-        let mut weights = BufferBuilder::weights(&device, 1);
-        let q8_0 = weights.declare("w", DType::Q8_0, &[9, 64]).unwrap();
-        weights.allocate().unwrap();
-        q8_0.write_bytes(&vec![0u8; q8_0.bytes()]).unwrap();
-        let graph = Graph::build(&device, |g| {
-            let x = g.input("x", DType::F32, &[1, 64]);
-            g.output("y", x.matmul_t(g.stored(&q8_0).slice(0, 3, 3)));
-            Ok(())
-        });
-        assert_eq!(graph.unwrap().on_cpu(), ["CONT"]);
-    }),
+            });
+            assert_eq!(graph.unwrap().on_cpu(), ["CONT"]);
+        },
+    ),
     ("is not where the weights are", "", || {
         let (gpu, cpu) = (open(false).unwrap(), Device::cpu(1).unwrap());
         for (stored, run) in [(&gpu, &cpu), (&cpu, &gpu)] {

@@ -198,6 +198,27 @@ impl Config {
             self.global.output,
             decoder.condition.unwrap_or(self.global.output),
         )?;
+        if let DecoderKind::Wave {
+            groups, upsampler, ..
+        } = &self.decoder.kind
+        {
+            agree(
+                "widths inside and behind the decoder",
+                decoder.dim,
+                decoder.output(),
+            )?;
+            // Each stage of the up-sampler halves the width.
+            let stages = upsampler.len().min(16);
+            let mut widths = (0..=stages).map(|i| decoder.dim >> i);
+            let grouped = |width: usize| width > 0 && width.is_multiple_of(width.min(*groups));
+            if !decoder.dim.is_multiple_of(1 << stages) || !widths.all(grouped) {
+                return Err(format!(
+                    "a width of {} makes no {groups} groups after {} halvings",
+                    decoder.dim,
+                    upsampler.len()
+                ));
+            }
+        }
         let layers = self.local_layers.iter().chain(&self.global_layers);
         if layers.clone().any(|&l| l > 12) || self.local_layers.is_empty() {
             return Err("the layers of WavLM are 1 to 12".into());
@@ -206,7 +227,8 @@ impl Config {
             return Err("no layer of WavLM for the global vector".into());
         }
         // Windows whose squares are added up leave no gaps.
-        if self.n_fft % 2 != 0 || self.hop * 2 > self.n_fft || (self.n_fft - self.hop) % 2 != 0 {
+        let even = |n: usize| n.is_multiple_of(2);
+        if !even(self.n_fft) || self.hop * 2 > self.n_fft || !even(self.n_fft - self.hop) {
             return Err(format!(
                 "transforms of {} samples every {} make no sound; wanted even ones that overlap \
                  by half at least",
@@ -486,6 +508,7 @@ mod tests {
             "1 to 12",
         );
         refused("output_dim: 48", "output_dim: 50", "do not agree");
+        refused("num_groups: 32", "num_groups: 48", "48 groups");
         for nonsense in ["", ":", "- 1", "model: [", "{a: *b}"] {
             assert!(Config::parse(nonsense).is_err(), "{nonsense}");
         }

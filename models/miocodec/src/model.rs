@@ -175,7 +175,7 @@ pub fn open(
         let wanted = format!("{mels} and {} as in {CONFIG}", config.hop);
         return Err(wrong(VOCODER, format!("{found}, wanted {wanted}")));
     }
-    let source = weights::open(&folder.join(WEIGHTS))?;
+    let source = weights::open(folder.join(WEIGHTS))?;
     let own = format!("{}.{FIRST}", PREFIXES[3]);
     let apart = match wavlm {
         Some(path) => Some(path.to_owned()),

@@ -128,21 +128,22 @@ pub struct Decoder {
     from_codes: Linear,
     prenet: Transformer,
     upsample: Upsample,
+    /// None in the mel variant.
+    prior: Vec<ResNet>,
     decoder: Transformer,
     rest: Rest,
 }
 
 enum Rest {
-    Wave {
-        prior: Vec<ResNet>,
-        post: Vec<ResNet>,
-        upsampler: Option<Upsampler>,
-        head: Linear,
-    },
-    Mel {
-        prior: Vec<ResNet>,
-        post: Vec<(Conv, LayerNorm)>,
-    },
+    Wave(Box<WaveRest>),
+    /// The post-net of the mel variant.
+    Mel(Vec<(Conv, LayerNorm)>),
+}
+
+struct WaveRest {
+    post: Vec<ResNet>,
+    upsampler: Option<Upsampler>,
+    head: Linear,
 }
 
 impl Decoder {
@@ -153,10 +154,9 @@ impl Decoder {
             decoder,
             kind,
         } = &config.decoder;
-        let name = if config.mels().is_some() {
-            "mel"
-        } else {
-            "wave"
+        let name = match kind {
+            DecoderKind::Wave { .. } => "wave",
+            DecoderKind::Mel { .. } => "mel",
         };
         let at = |part: &str| weights.pp(format!("{name}_{part}"));
         let (width, quantizer) = (prenet.output(), weights.pp("local_quantizer"));
@@ -166,7 +166,7 @@ impl Decoder {
             kernel: *upsample,
             stride: *upsample,
         };
-        let rest = match kind {
+        let (prior, rest) = match kind {
             DecoderKind::Wave {
                 blocks,
                 kernel,
@@ -175,18 +175,17 @@ impl Decoder {
             } => {
                 let size = [width, *kernel, *groups];
                 let stack = |at: Weights| -> Result<Vec<ResNet>, LoadError> {
-                    (0..*blocks)
-                        .map(|i| ResNet::load(&at.pp("blocks").pp(i), size, short))
-                        .collect()
+                    let blocks = (0..*blocks).map(|i| at.pp("blocks").pp(i));
+                    blocks.map(|at| ResNet::load(&at, size, short)).collect()
                 };
                 let up = || Upsampler::load(&at("upsampler"), size, upsampler, short);
                 let head = weights.pp("istft_head.out");
-                Rest::Wave {
-                    prior: stack(at("prior_net"))?,
+                let rest = WaveRest {
                     post: stack(at("post_net"))?,
                     upsampler: (!upsampler.is_empty()).then(up).transpose()?,
-                    head: Linear::load(&head, config.n_fft + 2, decoder.output())?,
-                }
+                    head: Linear::load(&head, config.n_fft + 2, width)?,
+                };
+                (stack(at("prior_net"))?, Rest::Wave(Box::new(rest)))
             }
             DecoderKind::Mel {
                 channels,
@@ -202,21 +201,17 @@ impl Decoder {
                     let norm = LayerNorm::load(&at.pp("1.norm"), out)?;
                     Ok((Conv::load(&at.pp(0), size, short)?, norm))
                 };
-                let post = (0..*layers).map(layer).collect::<Result<_, LoadError>>()?;
-                Rest::Mel {
-                    prior: Vec::new(),
-                    post,
-                }
+                let layers = (0..*layers).map(layer);
+                let post = layers.collect::<Result<_, LoadError>>()?;
+                (Vec::new(), Rest::Mel(post))
             }
         };
+        let levels = config.quantizer.width();
         Ok(Decoder {
-            from_codes: Linear::load(
-                &quantizer.pp("proj_out"),
-                config.content,
-                config.quantizer.width(),
-            )?,
+            from_codes: Linear::load(&quantizer.pp("proj_out"), config.content, levels)?,
             prenet: Transformer::load(&at("prenet"), prenet)?,
             upsample: Upsample::load(&at("conv_upsample"), size, short)?,
+            prior,
             decoder: Transformer::load(&at("decoder"), decoder)?,
             rest,
         })
@@ -239,38 +234,36 @@ impl Decoder {
         tap("upsampled", x);
         let mut x = stretched(x, frames); // [1, frame, width]
         tap("stretched", x);
-        let (Rest::Wave { prior, .. } | Rest::Mel { prior, .. }) = &self.rest;
-        for (i, block) in prior.iter().enumerate() {
+        for (i, block) in self.prior.iter().enumerate() {
             x = block.forward(x);
             tap(&format!("prior{i}"), x);
         }
-        let mut x = self
-            .decoder
-            .forward(x, Some(global), &within("decoder", tap));
+        let inner = within("decoder", tap);
+        let x = self.decoder.forward(x, Some(global), &inner);
         tap("decoder", x);
         match &self.rest {
-            Rest::Wave {
-                post,
-                upsampler,
-                head,
-                ..
-            } => {
-                x = post.iter().fold(x, |x, block| block.forward(x));
-                tap("post", x);
-                if let Some(upsampler) = upsampler {
-                    x = upsampler.forward(x, tap);
-                }
-                head.forward(x) // [1, frame, n_fft + 2]
-            }
-            Rest::Mel { post, .. } => {
+            Rest::Wave(rest) => rest.forward(x, tap),
+            Rest::Mel(post) => {
                 let mut y = x;
                 for (i, (conv, norm)) in post.iter().enumerate() {
                     y = norm.forward(conv.forward(y));
                     tap(&format!("postnet{i}"), y);
                     y = if i + 1 < post.len() { y.tanh() } else { y };
                 }
-                x + y
+                x + y // [1, frame, mel]
             }
         }
+    }
+}
+
+impl WaveRest {
+    /// `[1, frame, width]` -> `[1, frame * factors, n_fft + 2]`.
+    fn forward<'g>(&self, x: Tensor<'g>, tap: Tap<'_, 'g>) -> Tensor<'g> {
+        let mut x = self.post.iter().fold(x, |x, block| block.forward(x));
+        tap("post", x);
+        if let Some(upsampler) = &self.upsampler {
+            x = upsampler.forward(x, tap);
+        }
+        self.head.forward(x)
     }
 }

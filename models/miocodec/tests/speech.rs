@@ -480,3 +480,20 @@ fn stages_for_comparing_devices_are_finite() {
         assert!(values.fold(0.0f32, |m, x| m.max(x.abs())) > 0.1);
     }
 }
+
+#[test]
+fn the_vocoder_in_stretches_gives_what_it_gives_at_once() {
+    let mut machine = open(Package::mel().path()).machine().unwrap();
+    let frames = 300;
+    let mel: Vec<f32> = formula::unit("mel", frames * 16);
+    let mut stretches = 0;
+    let count = || {
+        stretches += 1;
+        Ok(())
+    };
+    let parts = machine.samples(&mel, count).unwrap();
+    assert_eq!((stretches, parts.len()), (2, frames * 512));
+    let whole = machine.vocode(&mel).unwrap();
+    let off = max_difference(&parts, &whole);
+    assert!(off < 1e-4, "{off:.1e}");
+}

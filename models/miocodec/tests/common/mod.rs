@@ -7,7 +7,7 @@ use std::{
 };
 
 use audiocpp::{
-    backend::{BackendType, Host, Inventory, Search},
+    backend::{DeviceSpec, Host, Inventory, Search},
     graph::{Device, DeviceOptions},
 };
 use audiocpp_testing::formula;
@@ -109,13 +109,11 @@ pub fn stand_in() -> Device {
         .expect("the build has a folder of plugins");
     let mut search = standard.clone();
     search.places.insert(0, build.join("stand_in"));
-    let found = Inventory::discover_on(
-        &[BackendType::Cpu, BackendType::Hip],
-        &search,
-        &Host::here(),
-    );
+    let gpu: DeviceSpec = "hip".parse().unwrap();
+    let kinds = [DeviceSpec::CPU, gpu].map(|spec| spec.kind());
+    let found = Inventory::discover_on(&kinds, &search, &Host::here());
     let mut devices = found.devices.iter();
-    let info = devices.find(|device| device.backend == BackendType::Hip);
+    let info = devices.find(|device| device.backend == kinds[1]);
     let info = info.unwrap_or_else(|| panic!("{:?}", found.report));
     Device::open(info, &DeviceOptions::default()).unwrap()
 }

@@ -484,12 +484,20 @@ impl<'g> Tensor<'g> {
         {
             return self.scope.host_op(shape, &[self.packed_rows()], SigmoidGlu);
         }
-        let [a, b] = self.split::<2>(-1);
-        match kind {
-            Glu::Sigmoid => a.contiguous() * b.sigmoid(),
-            Glu::Silu => a.silu() * b.contiguous(),
-            Glu::Gelu => a.gelu() * b.contiguous(),
+        let make = match kind {
+            Glu::Sigmoid => {
+                let [a, b] = self.split::<2>(-1);
+                return a.contiguous() * b.sigmoid();
+            }
+            Glu::Silu => sys::ggml_swiglu,
+            Glu::Gelu => sys::ggml_geglu_erf,
+        };
+        if halved.is_none() || self.dtype() != DType::F32 {
+            return self
+                .scope
+                .mistake("glu", format!("takes f32 [.., 2 n], found {self:?}"));
         }
+        self.contiguous().unary(make)
     }
 }
 

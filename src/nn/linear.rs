@@ -97,6 +97,26 @@ impl Linear {
         })
     }
 
+    /// As [`parts`](Self::parts), of the widths `widths`.
+    pub fn sections<'g, const N: usize>(
+        &self,
+        x: Tensor<'g>,
+        widths: [usize; N],
+    ) -> [Tensor<'g>; N] {
+        let scope = x.scope();
+        let starts: [usize; N] = std::array::from_fn(|i| widths[..i].iter().sum());
+        if scope.device().fast_path(FastPath::PackedProjection) {
+            let all = self.forward(x);
+            return std::array::from_fn(|i| all.slice(-1, starts[i], widths[i]));
+        }
+        let weight = scope.stored(&self.weight);
+        std::array::from_fn(|i| {
+            let y = x.matmul_t(weight.slice(0, starts[i], widths[i]));
+            let bias = self.bias.as_ref();
+            bias.map_or(y, |b| y + scope.stored(b).slice(0, starts[i], widths[i]))
+        })
+    }
+
     /// As a convolution along time: `[batch, time, in]` -> `[batch, time', out]`.
     pub fn conv1d<'g>(&self, x: Tensor<'g>, shape: Conv1d) -> Tensor<'g> {
         x.conv1d(&self.weight, self.bias.as_ref(), shape)

@@ -38,3 +38,29 @@ impl LayerNorm {
         x.layer_norm(&self.gain, &self.bias, self.eps)
     }
 }
+
+/// Root mean square normalisation over the last axis with a gain `[width]`
+/// (Zhang and Sennrich 2019, <https://arxiv.org/abs/1910.07467>).
+#[derive(Debug, Clone)]
+pub struct RmsNorm {
+    /// Multiplies the normalised values.
+    pub gain: DeviceTensor,
+    /// Added to the mean of squares.
+    pub eps: f32,
+}
+
+impl RmsNorm {
+    /// Reads `weight` `[width]`.
+    ///
+    /// # Errors
+    /// As [`Weights::get`].
+    pub fn load(weights: &Weights, width: usize, eps: f32) -> Result<RmsNorm, LoadError> {
+        let gain = weights.get_f32(&[width], "weight")?;
+        Ok(RmsNorm { gain, eps })
+    }
+
+    /// `[.., width]` -> `[.., width]`.
+    pub fn forward<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
+        x.rms_norm(self.eps) * &self.gain
+    }
+}

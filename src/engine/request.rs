@@ -41,9 +41,9 @@ pub struct SynthesizeRequest {
     pub language: Option<String>,
     /// One of the model's voices; `None` is its first.
     pub voice: Option<String>,
-    /// A recording whose voice is to be copied.
-    pub reference: Option<Audio>,
-    /// The words of `reference`.
+    /// Recordings whose voices are to be copied, one for each speaker of the text.
+    pub references: Vec<Audio>,
+    /// The words of the first of `references`.
     pub reference_text: Option<String>,
     /// How to say it, or what voice to design.
     pub instructions: Option<String>,
@@ -71,7 +71,7 @@ impl Default for SynthesizeRequest {
             text: String::new(),
             language: None,
             voice: None,
-            reference: None,
+            references: Vec::new(),
             reference_text: None,
             instructions: None,
             speed: None,

@@ -110,7 +110,7 @@ impl ChunkVoice for Voice {
     fn begin(&mut self, request: &SynthesizeRequest) -> Result<VoicePlan> {
         request.options.check("hibari", OPTIONS, Scope::Request)?;
         let refused = [
-            ("a reference recording", request.reference.is_some()),
+            ("a reference recording", !request.references.is_empty()),
             ("instructions", request.instructions.is_some()),
         ];
         if let Some((what, _)) = refused.iter().find(|(_, given)| *given) {

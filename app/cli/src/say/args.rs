@@ -44,10 +44,10 @@ pub struct SayArgs {
     /// How to say it, for models that take instructions
     #[arg(long, visible_alias = "instruct", value_name = "TEXT")]
     pub instructions: Option<String>,
-    /// Recording of a voice to copy, for models that clone
+    /// Recording of a voice to copy, for models that clone; once for each speaker of the text
     #[arg(long, visible_alias = "voice-ref", value_name = "FILE")]
-    pub reference: Option<PathBuf>,
-    /// The words of that recording
+    pub reference: Vec<PathBuf>,
+    /// The words of the first recording
     #[arg(long, value_name = "TEXT", requires = "reference")]
     pub reference_text: Option<String>,
     /// Speak numbers, dates and abbreviations as they are written

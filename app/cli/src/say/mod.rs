@@ -42,10 +42,9 @@ const REFERENCE_S: f64 = 120.0;
 
 /// Runs the job; every text is tried, whatever happens to the others.
 pub fn run(say: &Say, registry: &Registry, cancel: &CancelToken) -> Outcome {
-    let task = if say.request.reference.is_some() {
-        Task::Clon
-    } else {
-        Task::Tts
+    let task = match say.request.reference.is_empty() {
+        true => Task::Tts,
+        false => Task::Clon,
     };
     let choice = Choice::new(&say.model, task, registry)?;
     let texts = texts::read(say)?;
@@ -195,13 +194,13 @@ fn request(args: &SayArgs, choice: &Choice, finish: &Finish) -> Outcome<Synthesi
         Scope::Request,
     );
     let dictionary = args.dictionary.as_deref().map(dictionary).transpose()?;
-    let reference = args.reference.as_deref().map(|path| {
+    let recording = |path: &PathBuf| {
         let mut reader = Reader::open(path)?;
         Audio::from_source(&mut reader, Some(REFERENCE_S))
-    });
-    let reference = reference
-        .transpose()
-        .map_err(|error| Failure::setup(error.into()))?;
+    };
+    let references = args.reference.iter().map(recording);
+    let references: Result<Vec<Audio>, audiocpp::audio::Error> = references.collect();
+    let references = references.map_err(|error| Failure::setup(error.into()))?;
     if let Some(speed) = args.speed
         && !(0.25..=4.0).contains(&speed)
     {
@@ -212,7 +211,7 @@ fn request(args: &SayArgs, choice: &Choice, finish: &Finish) -> Outcome<Synthesi
     Ok(SynthesizeRequest {
         language: args.language.clone(),
         voice: args.voice.clone(),
-        reference,
+        references,
         reference_text: args.reference_text.clone(),
         instructions: args.instructions.clone(),
         speed: args.speed,

@@ -53,6 +53,7 @@ fn describe(entry: &Entry, store: &Store) -> Value {
         "path": manifest.as_ref().map(|_| store.folder(&entry.id)),
         "source": manifest.map(|manifest| manifest.source),
         "sources": entry.sources,
+        "by_hand": entry.by_hand,
     })
 }
 
@@ -170,12 +171,16 @@ fn show(entry: &Entry, store: &Store, verify: bool, json: bool, cancel: &CancelT
     for source in &entry.sources {
         rows.push(["source".to_owned(), source.label()]);
     }
+    if let Some(how) = &entry.by_hand {
+        rows.push(["by hand".to_owned(), how.clone()]);
+    }
     let installed = match store.installed(&entry.id) {
         Some(manifest) => format!(
             "{} from {}",
             store.folder(&entry.id).display(),
             manifest.source
         ),
+        None if entry.sources.is_empty() => "no".to_owned(),
         None => format!("no: audiocpp_cli models pull {}", entry.id),
     };
     rows.push(["installed".to_owned(), installed]);

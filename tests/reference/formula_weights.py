@@ -56,5 +56,5 @@ def fill(module):
         for name, value in module.state_dict().items():
             if value.is_floating_point() and value.data_ptr() not in filled:
                 filled.add(value.data_ptr())
-                value.copy_(torch.from_numpy(tensor(name, tuple(value.shape))))
+                value.copy_(torch.from_numpy(np.asarray(tensor(name, tuple(value.shape)))))
     return module.eval()

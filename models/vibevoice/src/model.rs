@@ -1,0 +1,249 @@
+//! The family: recognising packages, loading them, sessions.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use audiocpp::{
+    backend::FastPath,
+    engine::{
+        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, Options, Result,
+        RunContext, Scope, Session, Stage, Task,
+    },
+    graph::{Buffer, Device},
+    text::tokenizer::Tokenizer,
+    weights::{self, Policy},
+};
+use serde_json::Value;
+
+use crate::{
+    LoadError,
+    config::{Config, RATE, Tokens},
+    machine::{Guidance, Machine, decode},
+    names::Named,
+    net::Net,
+    speech::{OPTIONS, Talker},
+};
+
+/// The VibeVoice family.
+pub struct VibeVoice;
+
+impl Family for VibeVoice {
+    fn info(&self) -> FamilyInfo {
+        FamilyInfo {
+            name: "vibevoice",
+            title: "VibeVoice: long speech of up to four voices",
+            tasks: &[Task::Tts, Task::Clon],
+            formats: "a folder with the published checkpoint (config.json, *.safetensors; the \
+                      original names or those of the -hf releases) and Qwen2.5's tokenizer.json, \
+                      which the original checkpoints do not hold",
+            options: OPTIONS,
+        }
+    }
+
+    fn fast_paths(&self) -> &'static [FastPath] {
+        &[
+            FastPath::DepthwiseConv1d,
+            FastPath::FlashAttention,
+            FastPath::PackedProjection,
+            FastPath::LongVoicePrompt,
+            FastPath::F16Weights,
+            FastPath::QuantizedWeights,
+        ]
+    }
+
+    fn can_load(&self, path: &Path) -> bool {
+        settings(path).is_some_and(|(_, json)| Config::fits(&json))
+    }
+
+    fn load(
+        &self,
+        path: &Path,
+        options: &LoadOptions,
+        context: &RunContext,
+    ) -> Result<Box<dyn Model>> {
+        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
+        let load = |device: &Device| Ok(open(path, device, policy)?);
+        let (mut model, report) = options.on_device(context, load)?;
+        model.device_report = report;
+        Ok(Box::new(model))
+    }
+}
+
+/// The `config.json` of the package at `path` (its folder, or a file in it).
+fn settings(path: &Path) -> Option<(PathBuf, Value)> {
+    let folder = if path.is_dir() { path } else { path.parent()? };
+    let file = folder.join("config.json");
+    let json = serde_json::from_slice(&std::fs::read(&file).ok()?).ok()?;
+    Some((file, json))
+}
+
+/// A loaded model; sessions share its weights.
+pub struct VibeVoiceModel {
+    net: Arc<Net>,
+    tokenizer: Arc<Tokenizer>,
+    tokens: Tokens,
+    device: Device,
+    device_report: DeviceReport,
+    weights: Vec<Buffer>,
+    parameters: u64,
+    variant: String,
+}
+
+/// Loads the model at `path` (a folder, or the weights in it) on `device`.
+///
+/// # Errors
+/// [`LoadError`]: not a VibeVoice, no tokenizer, a damaged file, a device without room.
+pub fn open(
+    path: &Path,
+    device: &Device,
+    policy: Policy,
+) -> std::result::Result<VibeVoiceModel, LoadError> {
+    let found = settings(path).filter(|(_, json)| Config::fits(json));
+    let (file, json) = found.ok_or_else(|| {
+        LoadError::package(path, "no VibeVoice: a config.json with its parts is wanted")
+    })?;
+    let mut config = Config::read(&json, &file)?;
+    let tokenizer = tokenizer(file.with_file_name("tokenizer.json"))?;
+    config.tokens = tokens(&tokenizer, config.tokens);
+    let most = config.tokens.all().into_iter().max().unwrap_or(0) as usize;
+    if most >= config.lm.vocab {
+        let problem = format!("token {most} of a vocabulary of {}", config.lm.vocab);
+        return Err(LoadError::package(&file, problem));
+    }
+    let source = Named::new(weights::open(path)?, config.renamed);
+    let tokens = config.tokens;
+    let loaded = Net::load(&source, config, device, policy)?;
+    Ok(VibeVoiceModel {
+        net: Arc::new(loaded.net),
+        tokenizer: Arc::new(tokenizer),
+        tokens,
+        device: device.clone(),
+        device_report: DeviceReport::of(device),
+        weights: loaded.buffers,
+        parameters: loaded.parameters,
+        variant: ModelInfo::variant_of(path),
+    })
+}
+
+fn tokenizer(file: PathBuf) -> std::result::Result<Tokenizer, LoadError> {
+    if !file.is_file() {
+        let problem = "missing: VibeVoice reads with the tokenizer of Qwen2.5 (tokenizer.json of \
+                       Qwen/Qwen2.5-1.5B, or of Qwen2.5-7B for the large model); put it here";
+        return Err(LoadError::package(&file, problem));
+    }
+    Tokenizer::from_file(&file).map_err(|error| LoadError::package(&file, error.to_string()))
+}
+
+/// The four tokens as the tokenizer numbers them, else as the settings do.
+fn tokens(tokenizer: &Tokenizer, other: Tokens) -> Tokens {
+    let id = |name: &str, other: u32| tokenizer.id(name).unwrap_or(other);
+    Tokens {
+        start: id("<|vision_start|>", other.start),
+        end: id("<|vision_end|>", other.end),
+        frame: id("<|vision_pad|>", other.frame),
+        eos: id("<|endoftext|>", other.eos),
+    }
+}
+
+impl VibeVoiceModel {
+    /// The network with state of its own.
+    ///
+    /// # Errors
+    /// A device without room.
+    pub fn machine(&self) -> Result<Machine> {
+        Ok(Machine::new(&self.device, self.net.clone(), &self.tokens)?)
+    }
+
+    /// The tokens that the language model says.
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    /// The device that holds the weights.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The network.
+    pub fn net(&self) -> &Net {
+        &self.net
+    }
+}
+
+impl Model for VibeVoiceModel {
+    fn info(&self) -> ModelInfo {
+        ModelInfo {
+            family: "vibevoice".into(),
+            variant: self.variant.clone(),
+            languages: ["en", "zh"].map(str::to_owned).into(),
+            sample_rate: RATE,
+            parameters: self.parameters,
+            device: self.device_report.clone(),
+            weight_bytes: self.weights.iter().map(|b| b.bytes() as u64).sum(),
+        }
+    }
+
+    fn session(&self, task: Task, options: &Options) -> Result<Session> {
+        options.check("vibevoice", OPTIONS, Scope::Session)?;
+        match task {
+            Task::Tts | Task::Clon => {
+                let machine = self.machine()?;
+                let tokenizer = self.tokenizer.clone();
+                let talker = Talker::new(machine, tokenizer, self.tokens, &self.device);
+                Ok(Session::Synthesize(Box::new(talker)))
+            }
+            other => Err(Error::other_task("vibevoice", Task::Tts, other)),
+        }
+    }
+
+    fn stages(&self) -> Result<Vec<Stage>> {
+        stages(self)
+    }
+}
+
+/// A voice, a few tokens and two frames with fixed noise through every stage, for comparing devices.
+fn stages(model: &VibeVoiceModel) -> Result<Vec<Stage>> {
+    let mut machine = model.machine()?;
+    let config = &model.net.config;
+    let samples: Vec<f32> = (0..2 * config.acoustic.hop())
+        .map(|i| (i as f32 * 0.05).sin() * 0.1)
+        .collect();
+    let latents = machine.encode(&samples)?;
+    let voice = machine.connect(&latents)?;
+    let width = config.lm.width;
+    let tokens: Vec<u32> = (0..8)
+        .map(|i| i * 37 % config.lm.vocab.min(256) as u32)
+        .collect();
+    let mut embeddings = vec![None; tokens.len()];
+    embeddings[3] = Some(&voice[..width]);
+    embeddings[4] = Some(&voice[width..2 * width]);
+    machine.begin(16, 16)?;
+    machine.read(&tokens, &embeddings)?;
+    machine.say(model.tokens.start)?;
+    let hidden = machine.hidden()?;
+    let noise: Vec<f32> = (0..config.acoustic.latent)
+        .map(|i| (i as f32).sin())
+        .collect();
+    let guidance = Guidance {
+        steps: 5,
+        scale: 1.3,
+    };
+    let first = machine.frame(&noise, guidance)?;
+    machine.hear()?;
+    let heard = machine.hidden()?;
+    let decoded = decode(&model.device, &model.net, &latents)?;
+    let stage = |name: &str, values| Stage {
+        name: name.into(),
+        values,
+    };
+    Ok(vec![
+        stage("voice", latents),
+        stage("hidden", hidden),
+        stage("latent", first.latent),
+        stage("samples", first.samples),
+        stage("heard", heard),
+        stage("decoded", decoded),
+    ])
+}

@@ -31,6 +31,9 @@ pub struct Segment {
     pub end: f64,
     /// The text as the model wrote it; usually begins with a blank.
     pub text: String,
+    /// Label that is the same in all segments of one speaker, where the model knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<String>,
     /// Token ids of the text, timestamps included where the model has them.
     #[serde(default)]
     pub tokens: Vec<u32>,

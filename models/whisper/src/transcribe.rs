@@ -359,6 +359,7 @@ impl Run<'_> {
                 start: offset + piece.start,
                 end: offset + piece.end,
                 text: self.tokenizer.decode(&best.tokens[piece.tokens.clone()]),
+                speaker: None,
                 tokens: best.tokens[piece.tokens.clone()].to_vec(),
                 temperature: decoded.attempt.temperature,
                 avg_logprob: decoded.attempt.avg_logprob,

@@ -44,6 +44,8 @@ struct VerboseSegment<'a> {
     avg_logprob: f32,
     compression_ratio: f32,
     no_speech_prob: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speaker: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -78,6 +80,7 @@ pub(super) fn verbose_json(transcript: &Transcript, options: &FormatOptions) -> 
         avg_logprob: finite_f32(segment.avg_logprob),
         compression_ratio: finite_f32(segment.compression_ratio),
         no_speech_prob: finite_f32(segment.no_speech_prob),
+        speaker: segment.speaker.as_deref(),
     });
     let words = transcript.words().map(|word| VerboseWord {
         word: word.word.trim(),

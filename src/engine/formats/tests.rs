@@ -22,6 +22,7 @@ fn segment(id: u32, start: f64, text: &str) -> Segment {
         start,
         end: start + 0.4 * words.len() as f64,
         text: format!(" {text}"),
+        speaker: None,
         tokens: vec![50364, 11, 50400],
         temperature: 0.2,
         avg_logprob: -0.25,

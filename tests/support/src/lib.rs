@@ -6,5 +6,6 @@
 pub mod expected;
 pub mod formula;
 pub mod models;
+pub mod package;
 pub mod speech;
 pub mod wer;

@@ -15,5 +15,7 @@ pub fn registry() -> Registry {
         Box::new(audiocpp_demucs::Demucs),
         Box::new(audiocpp_miocodec::MioCodec),
         Box::new(audiocpp_vibevoice::VibeVoice),
+        Box::new(audiocpp_vibevoice::asr::VibeVoiceAsr),
+        Box::new(audiocpp_vibevoice::realtime::VibeVoiceRealtime),
     ])
 }

@@ -109,6 +109,7 @@ impl Config {
     pub fn fits(json: &Value) -> bool {
         let halves = json.get("decoder_config").or(json.get("text_config"));
         json.get("model_type").and_then(Value::as_str) == Some("vibevoice")
+            && !AsrConfig::fits(json)
             && halves.is_some()
             && json.get("diffusion_head_config").is_some()
     }
@@ -136,20 +137,10 @@ impl Config {
         let (text, acoustic_fields) = (text?, acoustic?);
         let lm = language_model(&text)?;
         let acoustic = tokenizer(&acoustic_fields, renamed)?;
-        let reversed = || acoustic.depths.iter().rev().copied().collect();
-        let decoder_depths = match acoustic_fields.get("decoder_depths") {
-            Some(value) if !renamed => depths(value).unwrap_or_else(reversed),
-            _ => reversed(),
-        };
-        if decoder_depths.len() != acoustic.ratios.len() + 1 {
-            return Err(acoustic_fields.wrong("decoder_depths", "one more than ratios"));
-        }
+        let decoder_depths = decoder_depths(&acoustic_fields, &acoustic, renamed)?;
         Ok(Config {
             lm,
-            tied: [json, text.json]
-                .iter()
-                .find_map(|j| j.get("tie_word_embeddings")?.as_bool())
-                .unwrap_or(false),
+            tied: tied(&fields, &text),
             max_positions: text.size("max_position_embeddings")?,
             decoder_depths,
             semantic: tokenizer(&semantic?, renamed)?,
@@ -164,6 +155,221 @@ impl Config {
             renamed,
         })
     }
+}
+
+/// Everything of VibeVoice-Realtime.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RealtimeConfig {
+    /// The language model that reads text.
+    pub lower: CausalLmSize,
+    /// The language model above it.
+    pub upper: CausalLmSize,
+    /// Most steps of the upper language model.
+    pub max_positions: usize,
+    /// The tokenizer that speech is made with.
+    pub acoustic: TokenizerSize,
+    /// Blocks of the acoustic decoder's stages, from the latents on.
+    pub decoder_depths: Vec<usize>,
+    /// The diffusion head.
+    pub head: HeadSize,
+}
+
+impl RealtimeConfig {
+    /// Whether the values of a `config.json` are those of a VibeVoice that streams.
+    pub fn fits(json: &Value) -> bool {
+        json.get("model_type").and_then(Value::as_str) == Some("vibevoice_streaming")
+    }
+
+    /// Reads the values of the `config.json` at `path`.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn read(json: &Value, path: &Path) -> Result<RealtimeConfig, LoadError> {
+        let fields = Fields {
+            json,
+            part: "",
+            path,
+        };
+        let text = fields.part("decoder_config")?;
+        let acoustic_fields = fields.part("acoustic_tokenizer_config")?;
+        let whole = language_model(&text)?;
+        let above = fields.size("tts_backbone_num_hidden_layers")?;
+        if above >= whole.layers {
+            let wanted = format!("fewer than the {} layers in all", whole.layers);
+            return Err(fields.wrong("tts_backbone_num_hidden_layers", &wanted));
+        }
+        let acoustic = tokenizer(&acoustic_fields, false)?;
+        Ok(RealtimeConfig {
+            lower: CausalLmSize {
+                layers: whole.layers - above,
+                final_norm: false,
+                ..whole
+            },
+            upper: CausalLmSize {
+                layers: above,
+                ..whole
+            },
+            max_positions: text.size("max_position_embeddings")?,
+            decoder_depths: decoder_depths(&acoustic_fields, &acoustic, false)?,
+            head: head(
+                &fields.part("diffusion_head_config")?,
+                &whole,
+                acoustic.latent,
+            )?,
+            acoustic,
+        })
+    }
+}
+
+/// Blocks of a decoder's stages, from the latents on: those of the encoder in reverse if nothing is
+/// said.
+fn decoder_depths(
+    fields: &Fields,
+    encoder: &TokenizerSize,
+    renamed: bool,
+) -> Result<Vec<usize>, LoadError> {
+    let reversed = || encoder.depths.iter().rev().copied().collect();
+    let found = match fields.get("decoder_depths") {
+        Some(value) if !renamed => depths(value).unwrap_or_else(reversed),
+        _ => reversed(),
+    };
+    match found.len() == encoder.ratios.len() + 1 {
+        true => Ok(found),
+        false => Err(fields.wrong("decoder_depths", "one more than ratios")),
+    }
+}
+
+/// The tokens around the sound that VibeVoice-ASR hears, and around turns of its dialogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsrTokens {
+    /// The sound begins.
+    pub start: u32,
+    /// The sound ends.
+    pub end: u32,
+    /// One frame of sound.
+    pub frame: u32,
+    /// A turn begins.
+    pub turn_start: u32,
+    /// A turn ends.
+    pub turn_end: u32,
+    /// The answer has been given.
+    pub eos: u32,
+}
+
+impl AsrTokens {
+    /// As `id` numbers them by their names, where it knows them.
+    pub fn named(self, id: impl Fn(&str) -> Option<u32>) -> AsrTokens {
+        let named = |name: &str, other: u32| id(name).unwrap_or(other);
+        AsrTokens {
+            start: named("<|object_ref_start|>", self.start),
+            end: named("<|object_ref_end|>", self.end),
+            frame: named("<|box_start|>", self.frame),
+            turn_start: named("<|im_start|>", self.turn_start),
+            turn_end: named("<|im_end|>", self.turn_end),
+            eos: named("<|endoftext|>", self.eos),
+        }
+    }
+
+    /// The largest of them.
+    pub fn largest(&self) -> u32 {
+        let turns = self.turn_start.max(self.turn_end);
+        [self.start, self.end, self.frame, self.eos]
+            .into_iter()
+            .fold(turns, u32::max)
+    }
+}
+
+/// Everything of VibeVoice-ASR.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AsrConfig {
+    /// The language model.
+    pub lm: CausalLmSize,
+    /// Whether its embeddings are also its output projection.
+    pub tied: bool,
+    /// Most tokens of a text.
+    pub max_positions: usize,
+    /// What hears the sound.
+    pub acoustic: TokenizerSize,
+    /// What hears the words.
+    pub semantic: TokenizerSize,
+    /// Special tokens.
+    pub tokens: AsrTokens,
+    /// Whether tensors have the names of the `-hf` release.
+    pub renamed: bool,
+}
+
+impl AsrConfig {
+    /// Whether the values of a `config.json` are those of a VibeVoice that listens.
+    pub fn fits(json: &Value) -> bool {
+        let kind = json.get("model_type").and_then(Value::as_str);
+        let classes = json.get("architectures").and_then(Value::as_array);
+        let listens = classes.is_some_and(|all| {
+            let names = all.iter().filter_map(Value::as_str);
+            names
+                .map(str::to_lowercase)
+                .any(|name| name.contains("asr"))
+        });
+        kind == Some("vibevoice_asr") || (kind == Some("vibevoice") && listens)
+    }
+
+    /// Reads the values of the `config.json` at `path`.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn read(json: &Value, path: &Path) -> Result<AsrConfig, LoadError> {
+        let fields = Fields {
+            json,
+            part: "",
+            path,
+        };
+        let renamed = json.get("text_config").is_some();
+        let names = match renamed {
+            true => [
+                "text_config",
+                "acoustic_tokenizer_encoder_config",
+                "semantic_tokenizer_encoder_config",
+            ],
+            false => [
+                "decoder_config",
+                "acoustic_tokenizer_config",
+                "semantic_tokenizer_config",
+            ],
+        };
+        let [text, acoustic, semantic] = names.map(|name| fields.part(name));
+        let text = text?;
+        let (acoustic, semantic) = (
+            tokenizer(&acoustic?, renamed)?,
+            tokenizer(&semantic?, renamed)?,
+        );
+        if acoustic.hop() != semantic.hop() {
+            return Err(fields.wrong(
+                names[2],
+                "as many samples a frame as the other tokenizer has",
+            ));
+        }
+        Ok(AsrConfig {
+            lm: language_model(&text)?,
+            tied: tied(&fields, &text),
+            max_positions: text.size("max_position_embeddings")?,
+            acoustic,
+            semantic,
+            tokens: AsrTokens {
+                start: fields.id("audio_bos_token_id").unwrap_or(151_646),
+                end: fields.id("audio_eos_token_id").unwrap_or(151_647),
+                frame: fields.id("audio_token_id").unwrap_or(151_648),
+                turn_start: 151_644,
+                turn_end: 151_645,
+                eos: QWEN.eos,
+            },
+            renamed,
+        })
+    }
+}
+
+/// Whether the language model's embeddings are also its output projection.
+fn tied(fields: &Fields, text: &Fields) -> bool {
+    let said = |part: &Fields| part.get("tie_word_embeddings")?.as_bool();
+    said(text).or(said(fields)).unwrap_or(false)
 }
 
 fn language_model(text: &Fields) -> Result<CausalLmSize, LoadError> {
@@ -343,7 +549,7 @@ mod tests {
     fn sizes_that_no_network_has_are_refused() {
         for (pointer, value, name) in [
             ("/decoder_config/hidden_size", 0, "hidden_size"),
-            ("/decoder_config/vocab_size", 1 << 40, "vocab_size"),
+            ("/decoder_config/vocab_size", 1i64 << 40, "vocab_size"),
             (
                 "/decoder_config/num_key_value_heads",
                 5,

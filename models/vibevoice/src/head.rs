@@ -38,6 +38,7 @@ pub struct Head {
     final_modulation: Linear,
     final_linear: Linear,
     eps: f32,
+    width: usize,
 }
 
 /// Modulations of one layer for all steps, each `[steps, branches, width]`.
@@ -92,7 +93,13 @@ impl Head {
             final_modulation: plain(&last, "adaLN_modulation.1", 2 * width, width)?,
             final_linear: plain(&last, "linear", latent, width)?,
             eps: size.eps,
+            width,
         })
+    }
+
+    /// Values of a hidden state.
+    pub fn width(&self) -> usize {
+        self.width
     }
 
     /// Embeddings of times: features `[steps, 256]` (see [`time_features`]) -> `[steps, width]`.

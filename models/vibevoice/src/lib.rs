@@ -22,10 +22,12 @@
 //!
 //! `net`, `tokenizer`, `layers` and `head` are the figure, `config` what shapes it, `names` says which
 //! tensor is which; `solver` is the path from noise to a latent; `machine` runs it with state on the
-//! device and `rows` shares out the pool of keys and values; `script` makes the prompt, `speech` is the
-//! loop, `model` the family.
+//! device, `reader` reads what is long and `rows` shares out the pool of keys and values; `script` makes the prompt, `speech` is the
+//! loop, `model` the family; `asr` is VibeVoice-ASR,
+//! `realtime` VibeVoice-Realtime.
 #![forbid(unsafe_code)]
 
+pub mod asr;
 pub mod config;
 pub mod head;
 pub mod layers;
@@ -34,6 +36,8 @@ mod model;
 pub mod names;
 #[allow(missing_docs)] // the figure above and the field comments name the boxes
 pub mod net;
+pub mod reader;
+pub mod realtime;
 pub mod rows;
 pub mod script;
 pub mod solver;

@@ -7,31 +7,26 @@
 
 use std::sync::Arc;
 
-use audiocpp::{
-    graph::{
-        BufferBuilder, DType, Device, DeviceRequest, DeviceTensor, Graph, GraphError, Kept, Kernel,
-        Scope, Tensor,
-    },
-    nn::{KvCache, Place, causal_mask},
+use audiocpp::graph::{
+    BufferBuilder, DType, Device, DeviceRequest, DeviceTensor, GraphError, Kept, Tensor,
 };
 
 use crate::{
-    config::Tokens,
-    head::time_features,
+    head::{Head, time_features},
     layers::{Memory, Past},
     net::Net,
-    rows::{Rows, pool},
+    reader::{Reader, build, write_place},
+    rows::Rows,
     solver,
 };
 
-/// Most tokens of a script that are read at a time.
-const MOST_LANES: usize = 256;
 /// Frames of a voice that are encoded at a time.
 const VOICE_FRAMES: usize = 16;
-/// Graphs of the language model that are kept.
-const LM_GRAPHS: usize = 6;
+/// Graphs of steps that are kept: of two kinds, over two sizes of the pool.
+const STEP_GRAPHS: usize = 4;
 
-/// Scores of the four tokens that the language model may say, in the order of [`Tokens::all`].
+/// Scores of the four tokens that the language model may say, in the order of
+/// [`Tokens::all`](crate::config::Tokens::all).
 pub type Scores = [f32; 4];
 
 /// What a step of the language model reads.
@@ -76,18 +71,13 @@ pub struct Frame {
 
 /// The network with its state on one device; used by one request at a time.
 pub struct Machine {
-    device: Device,
     net: Arc<Net>,
-    kernel: Kernel,
-    exact: bool,
     state: State,
-    cache: KvCache,
+    reader: Reader,
     /// The script and the speech so far.
     with_text: Rows,
     /// The speech so far.
     without_text: Rows,
-    free: Rows,
-    prefill: Kept<(usize, usize, bool)>,
     steps: Kept<(Reads, usize)>,
     frames: Kept<(usize, u32)>,
     times: Option<(usize, DeviceTensor)>,
@@ -100,26 +90,20 @@ impl Machine {
     ///
     /// # Errors
     /// [`GraphError::OutOfMemory`].
-    pub fn new(device: &Device, net: Arc<Net>, tokens: &Tokens) -> Result<Machine, GraphError> {
-        let cache = KvCache::new(device, &net.lm, pool(1))?;
+    pub fn new(device: &Device, net: Arc<Net>) -> Result<Machine, GraphError> {
         let machine = Machine {
-            device: device.clone(),
-            kernel: Kernel::choose(device),
-            exact: net.lm.exact(),
             state: State::new(device, &net)?,
+            reader: Reader::new(device, &net.lm)?,
             with_text: Rows::default(),
             without_text: Rows::default(),
-            free: Rows::up_to(cache.rows),
-            cache,
-            prefill: Kept::new(LM_GRAPHS),
-            steps: Kept::new(LM_GRAPHS),
+            steps: Kept::new(STEP_GRAPHS),
             frames: Kept::new(1),
             times: None,
             encoder: Kept::new(1),
             connector: Kept::new(2),
             net,
         };
-        machine.choose_tokens(tokens)?;
+        machine.choose_tokens()?;
         Ok(machine)
     }
 
@@ -130,13 +114,13 @@ impl Machine {
 
     /// Begins a request: when the last one on the device ends, the graphs' memory may go back.
     pub fn request(&self) -> DeviceRequest {
-        self.device.request()
+        self.reader.device().request()
     }
 
     /// Copies the rows of the output projection that are needed.
-    fn choose_tokens(&self, tokens: &Tokens) -> Result<(), GraphError> {
+    fn choose_tokens(&self) -> Result<(), GraphError> {
         let net = &self.net;
-        let mut graph = self.build(|g| {
+        let mut graph = self.reader.build(|g| {
             let ids = g.input("ids", DType::I32, &[4]);
             let rows = match &net.lm_head {
                 Some(table) => ids.look_up(g.stored(table)),
@@ -145,15 +129,8 @@ impl Machine {
             g.store(&self.state.said, rows);
             Ok(())
         })?;
-        graph.write("ids", &tokens.all().map(|id| id as i32))?;
+        graph.write("ids", &net.config.tokens.all().map(|id| id as i32))?;
         graph.compute()
-    }
-
-    fn build<F>(&self, describe: F) -> Result<Graph, GraphError>
-    where
-        F: for<'g> Fn(&'g Scope) -> Result<(), GraphError>,
-    {
-        build(&self.device, self.exact, describe)
     }
 
     /// Forgets everything, and makes room for a text of `tokens` tokens, frames of speech among them,
@@ -162,13 +139,10 @@ impl Machine {
     /// # Errors
     /// [`GraphError::OutOfMemory`].
     pub fn begin(&mut self, tokens: usize, frames: usize) -> Result<(), GraphError> {
-        let rows = pool(tokens + frames + 2);
-        if rows > self.cache.rows {
+        // A step takes a row in both lanes before it is known whether that is a frame.
+        if self.reader.begin(&self.net.lm, tokens + frames + 2)? {
             self.steps.clear();
-            self.prefill.clear();
-            self.cache = KvCache::new(&self.device, &self.net.lm, rows)?;
         }
-        self.free = Rows::up_to(self.cache.rows);
         (self.with_text, self.without_text) = Default::default();
         self.forget_sound()
     }
@@ -184,12 +158,12 @@ impl Machine {
 
     /// Forgets the speech of the lane without the text.
     pub fn forget_speech(&mut self) {
-        self.free.give(&mut self.without_text);
+        self.reader.free().give(&mut self.without_text);
     }
 
     /// Takes back the last step of the lane without the text.
     pub fn step_back(&mut self) {
-        self.free.give_last(&mut self.without_text);
+        self.reader.free().give_last(&mut self.without_text);
     }
 
     /// Acoustic latents of samples at 24 kHz, the last frame filled up with silence: `[frames,
@@ -201,9 +175,9 @@ impl Machine {
         let (net, state) = (&self.net, &self.state.voice);
         let (hop, latent) = (net.config.acoustic.hop(), net.config.acoustic.latent);
         let chunk = VOICE_FRAMES * hop;
-        let (device, exact) = (&self.device, self.exact);
+        let reader = &self.reader;
         let graph = self.encoder.get((), || {
-            build(device, exact, |g| {
+            reader.build(|g| {
                 let x = g.input("samples", DType::F32, &[1, chunk, 1]);
                 g.output("latents", net.acoustic_encoder.forward(x, Past::of(state)));
                 Ok(())
@@ -230,9 +204,9 @@ impl Machine {
         let net = &self.net;
         let latent = net.config.acoustic.latent;
         let frames = latents.len() / latent;
-        let (device, exact) = (&self.device, self.exact);
+        let reader = &self.reader;
         let graph = self.connector.get(frames, || {
-            build(device, exact, |g| {
+            reader.build(|g| {
                 let x = g.input("latents", DType::F32, &[frames, latent]);
                 let x = net.scaling.inward(x);
                 g.output("embeddings", net.acoustic_connector.forward(x));
@@ -244,58 +218,18 @@ impl Machine {
         graph.read("embeddings")
     }
 
-    /// Reads tokens of the script. `voices` `[tokens, width]` are embeddings that stand for tokens,
-    /// `None` where the token stands for itself.
+    /// Reads tokens of the script into the lane with the text (see [`Reader::read`]).
     ///
     /// # Errors
-    /// Those of the device.
-    pub fn read(&mut self, tokens: &[u32], voices: &[Option<&[f32]>]) -> Result<(), GraphError> {
-        for start in (0..tokens.len()).step_by(MOST_LANES) {
-            let end = (start + MOST_LANES).min(tokens.len());
-            let voices = voices.get(start..end).unwrap_or_default();
-            self.read_piece(&tokens[start..end], voices)?;
-        }
-        Ok(())
-    }
-
-    fn read_piece(&mut self, tokens: &[u32], voices: &[Option<&[f32]>]) -> Result<(), GraphError> {
-        let (n, width) = (tokens.len(), self.net.config.lm.width);
-        let before = self.with_text.len();
-        for _ in 0..n {
-            self.with_text.take_from(&mut self.free)?;
-        }
-        let rows = self.with_text.as_slice();
-        let spoken = voices.iter().any(Option::is_some);
-        let lanes = n.next_power_of_two().max(32);
-        let pool = pool(self.used()).min(self.cache.rows);
-        let (net, cache) = (&self.net, &self.cache);
-        let (device, exact, kernel) = (&self.device, self.exact, self.kernel);
-        let graph = self.prefill.get((lanes, pool, spoken), || {
-            build(device, exact, |g| {
-                let mut x = net.lm.embed(g.input("tokens", DType::I32, &[lanes]));
-                if spoken {
-                    let keep = g.input("keep", DType::F32, &[lanes, 1]);
-                    x = x * keep + g.input("voices", DType::F32, &[lanes, width]);
-                }
-                net.lm.forward(x, &place(g, lanes, pool, kernel), cache);
-                Ok(())
-            })
-        })?;
-        graph.write("tokens", &padded(tokens.iter().map(|&t| t as i32), lanes))?;
-        if spoken {
-            let (mut keep, mut all) = (vec![1.0f32; lanes], vec![0.0f32; lanes * width]);
-            for (i, voice) in voices.iter().enumerate() {
-                if let Some(voice) = voice {
-                    keep[i] = 0.0;
-                    all[i * width..(i + 1) * width].copy_from_slice(voice);
-                }
-            }
-            graph.write("keep", &keep)?;
-            graph.write("voices", &all)?;
-        }
-        let seen: Vec<&[usize]> = (before..before + n).map(|i| &rows[..=i]).collect();
-        write_place(graph, &seen, lanes, pool)?;
-        graph.compute()
+    /// Those of the device and of `stop`; a pool that is full.
+    pub fn read<E: From<GraphError>>(
+        &mut self,
+        tokens: &[u32],
+        voices: &[Option<&[f32]>],
+        stop: impl FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let lane = &mut self.with_text;
+        self.reader.read(&self.net.lm, lane, tokens, voices, stop)
     }
 
     /// The scores after a token, which both lanes read.
@@ -315,19 +249,21 @@ impl Machine {
     }
 
     fn step(&mut self, reads: Reads, token: Option<u32>) -> Result<Scores, GraphError> {
-        self.with_text.take_from(&mut self.free)?;
-        self.without_text.take_from(&mut self.free)?;
-        let pool = pool(self.used()).min(self.cache.rows);
-        let (net, state, cache) = (&self.net, &self.state, &self.cache);
-        let (device, exact, kernel) = (&self.device, self.exact, self.kernel);
+        self.with_text.take_from(self.reader.free())?;
+        self.without_text.take_from(self.reader.free())?;
+        let end = self.with_text.end().max(self.without_text.end());
+        let pool = self.reader.pool(end);
+        let (net, state, reader) = (&self.net, &self.state, &self.reader);
         let graph = self.steps.get((reads, pool), || {
-            build(device, exact, |g| {
+            reader.build(|g| {
                 let x = match reads {
                     Reads::Token => net.lm.embed(g.input("token", DType::I32, &[1])),
                     Reads::Frame => g.stored(&state.frame),
                 };
                 let x = x.broadcast(&[2, net.config.lm.width]);
-                let hidden = net.lm.forward(x, &place(g, 2, pool, kernel), cache);
+                let hidden = net
+                    .lm
+                    .forward(x, &reader.place(g, "lane", 2, pool), reader.cache());
                 g.store(&state.hidden, hidden);
                 let said = g.stored(&state.said);
                 g.output("scores", hidden.slice(0, 0, 1).matmul_t(said)); // [1, 4]
@@ -338,7 +274,7 @@ impl Machine {
             graph.write("token", &[token as i32])?;
         }
         let lanes = [self.with_text.as_slice(), self.without_text.as_slice()];
-        write_place(graph, &lanes, 2, pool)?;
+        write_place(graph, "lane", &lanes, [2, pool])?;
         graph.compute()?;
         let mut scores = Scores::default();
         graph.read_into("scores", &mut scores)?;
@@ -354,11 +290,11 @@ impl Machine {
         self.prepare_times(guidance.steps)?;
         let times = self.times.as_ref().map(|(_, times)| times);
         let (net, state) = (&self.net, &self.state);
-        let (device, exact) = (&self.device, self.exact);
+        let reader = &self.reader;
         let key = (guidance.steps, guidance.scale.to_bits());
         let graph = self.frames.get(key, || {
             let steps = solver::steps(guidance.steps);
-            build(device, exact, |g| {
+            reader.build(|g| {
                 let [latent, heard] =
                     [&net.config.acoustic, &net.config.semantic].map(|t| t.latent);
                 let noise = g.input("noise", DType::F32, &[1, 1, latent]);
@@ -393,19 +329,7 @@ impl Machine {
         if self.times.as_ref().is_some_and(|(n, _)| *n == steps) {
             return Ok(());
         }
-        let times: Vec<f32> = solver::steps(steps).iter().map(|s| s.time).collect();
-        let features = time_features(&times);
-        let shape = [steps, features.len() / steps.max(1)];
-        let mut buffer = BufferBuilder::new(&self.device, 1);
-        let stored = buffer.declare("times", DType::F32, &[steps, self.net.config.lm.width])?;
-        buffer.allocate()?;
-        let mut graph = self.build(|g| {
-            let features = g.input("features", DType::F32, &shape);
-            g.store(&stored, self.net.head.times(features));
-            Ok(())
-        })?;
-        graph.write("features", &features)?;
-        graph.compute()?;
+        let stored = embedded_times(&self.reader, &self.net.head, steps)?;
         self.times = Some((steps, stored));
         Ok(())
     }
@@ -417,11 +341,28 @@ impl Machine {
     pub fn hidden(&self) -> Result<Vec<f32>, GraphError> {
         self.state.hidden.read()
     }
+}
 
-    /// Rows of the pool up to the last that is in use.
-    fn used(&self) -> usize {
-        self.with_text.end().max(self.without_text.end())
-    }
+/// The embedded times `[steps, width]` of a path of `steps` steps, on the device of `reader`.
+pub(crate) fn embedded_times(
+    reader: &Reader,
+    head: &Head,
+    steps: usize,
+) -> Result<DeviceTensor, GraphError> {
+    let times: Vec<f32> = solver::steps(steps).iter().map(|s| s.time).collect();
+    let features = time_features(&times);
+    let shape = [steps, features.len() / steps.max(1)];
+    let mut buffer = BufferBuilder::new(reader.device(), 1);
+    let stored = buffer.declare("times", DType::F32, &[steps, head.width()])?;
+    buffer.allocate()?;
+    let mut graph = reader.build(|g| {
+        let features = g.input("features", DType::F32, &shape);
+        g.store(&stored, head.times(features));
+        Ok(())
+    })?;
+    graph.write("features", &features)?;
+    graph.compute()?;
+    Ok(stored)
 }
 
 impl State {
@@ -454,48 +395,6 @@ impl State {
             voice,
         })
     }
-}
-
-/// Exact weights ask for exact products.
-fn build<F>(device: &Device, exact: bool, describe: F) -> Result<Graph, GraphError>
-where
-    F: for<'g> Fn(&'g Scope) -> Result<(), GraphError>,
-{
-    match exact {
-        true => Graph::build_exact(device, describe),
-        false => Graph::build(device, describe),
-    }
-}
-
-fn place<'g>(g: &'g Scope, lanes: usize, pool: usize, kernel: Kernel) -> Place<'g> {
-    Place {
-        positions: g.input("positions", DType::I32, &[lanes]),
-        rows: g.input("rows", DType::I32, &[lanes]),
-        mask: g.input("mask", DType::F16, &[lanes, pool]),
-        kernel,
-    }
-}
-
-/// Tokens that each see the rows `seen`, their own the last of them.
-fn write_place(
-    graph: &mut Graph,
-    seen: &[&[usize]],
-    lanes: usize,
-    pool: usize,
-) -> Result<(), GraphError> {
-    let positions = seen.iter().map(|rows| rows.len() as i32 - 1);
-    graph.write("positions", &padded(positions, lanes))?;
-    let rows = seen
-        .iter()
-        .map(|rows| rows.last().map_or(0, |&row| row as i32));
-    graph.write("rows", &padded(rows, lanes))?;
-    graph.write("mask", &causal_mask(seen, lanes, pool))
-}
-
-fn padded(values: impl Iterator<Item = i32>, lanes: usize) -> Vec<i32> {
-    let mut values: Vec<i32> = values.collect();
-    values.resize(lanes, 0);
-    values
 }
 
 /// The samples of whole latents `[frames, latent]` as the tokenizer knows them, from the beginning of

@@ -21,7 +21,7 @@ use crate::{
     LoadError,
     config::{Config, RATE, Tokens},
     machine::{Guidance, Machine, decode},
-    names::Named,
+    names::{Named, Naming},
     net::Net,
     speech::{OPTIONS, Talker},
 };
@@ -72,7 +72,7 @@ impl Family for VibeVoice {
 }
 
 /// The `config.json` of the package at `path` (its folder, or a file in it).
-fn settings(path: &Path) -> Option<(PathBuf, Value)> {
+pub(crate) fn settings(path: &Path) -> Option<(PathBuf, Value)> {
     let folder = if path.is_dir() { path } else { path.parent()? };
     let file = folder.join("config.json");
     let json = serde_json::from_slice(&std::fs::read(&file).ok()?).ok()?;
@@ -83,7 +83,6 @@ fn settings(path: &Path) -> Option<(PathBuf, Value)> {
 pub struct VibeVoiceModel {
     net: Arc<Net>,
     tokenizer: Arc<Tokenizer>,
-    tokens: Tokens,
     device: Device,
     device_report: DeviceReport,
     weights: Vec<Buffer>,
@@ -112,13 +111,16 @@ pub fn open(
         let problem = format!("token {most} of a vocabulary of {}", config.lm.vocab);
         return Err(LoadError::package(&file, problem));
     }
-    let source = Named::new(weights::open(path)?, config.renamed);
-    let tokens = config.tokens;
+    let naming = if config.renamed {
+        Naming::Hf
+    } else {
+        Naming::Original
+    };
+    let source = Named::new(weights::open(path)?, naming);
     let loaded = Net::load(&source, config, device, policy)?;
     Ok(VibeVoiceModel {
         net: Arc::new(loaded.net),
         tokenizer: Arc::new(tokenizer),
-        tokens,
         device: device.clone(),
         device_report: DeviceReport::of(device),
         weights: loaded.buffers,
@@ -127,7 +129,7 @@ pub fn open(
     })
 }
 
-fn tokenizer(file: PathBuf) -> std::result::Result<Tokenizer, LoadError> {
+pub(crate) fn tokenizer(file: PathBuf) -> std::result::Result<Tokenizer, LoadError> {
     if !file.is_file() {
         let problem = "missing: VibeVoice reads with the tokenizer of Qwen2.5 (tokenizer.json of \
                        Qwen/Qwen2.5-1.5B, or of Qwen2.5-7B for the large model); put it here";
@@ -153,12 +155,7 @@ impl VibeVoiceModel {
     /// # Errors
     /// A device without room.
     pub fn machine(&self) -> Result<Machine> {
-        Ok(Machine::new(&self.device, self.net.clone(), &self.tokens)?)
-    }
-
-    /// The tokens that the language model says.
-    pub fn tokens(&self) -> &Tokens {
-        &self.tokens
+        Ok(Machine::new(&self.device, self.net.clone())?)
     }
 
     /// The device that holds the weights.
@@ -191,7 +188,7 @@ impl Model for VibeVoiceModel {
             Task::Tts | Task::Clon => {
                 let machine = self.machine()?;
                 let tokenizer = self.tokenizer.clone();
-                let talker = Talker::new(machine, tokenizer, self.tokens, &self.device);
+                let talker = Talker::new(machine, tokenizer, &self.device);
                 Ok(Session::Synthesize(Box::new(talker)))
             }
             other => Err(Error::other_task("vibevoice", Task::Tts, other)),
@@ -220,8 +217,8 @@ fn stages(model: &VibeVoiceModel) -> Result<Vec<Stage>> {
     embeddings[3] = Some(&voice[..width]);
     embeddings[4] = Some(&voice[width..2 * width]);
     machine.begin(16, 16)?;
-    machine.read(&tokens, &embeddings)?;
-    machine.say(model.tokens.start)?;
+    machine.read(&tokens, &embeddings, || Ok::<_, Error>(()))?;
+    machine.say(config.tokens.start)?;
     let hidden = machine.hidden()?;
     let noise: Vec<f32> = (0..config.acoustic.latent)
         .map(|i| (i as f32).sin())

@@ -5,22 +5,34 @@ use std::{borrow::Cow, path::Path};
 
 use audiocpp::weights::{Format, Result, Source, TensorInfo, Value};
 
+/// The names that a checkpoint has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// The original ones.
+    Original,
+    /// Those of the `-hf` releases of the models that speak.
+    Hf,
+    /// Those of the `-hf` release of the model that listens.
+    HfAsr,
+}
+
 /// A weight file seen under the original names.
 pub struct Named {
     source: Box<dyn Source>,
-    renamed: bool,
+    naming: Naming,
 }
 
 impl Named {
-    /// `renamed` where `source` has the names of a `-hf` release.
-    pub fn new(source: Box<dyn Source>, renamed: bool) -> Named {
-        Named { source, renamed }
+    /// A file with the names `naming`.
+    pub fn new(source: Box<dyn Source>, naming: Naming) -> Named {
+        Named { source, naming }
     }
 
     fn stored(&self, name: &str) -> String {
-        match self.renamed {
-            true => hf_name(name),
-            false => name.to_owned(),
+        match self.naming {
+            Naming::Original => name.to_owned(),
+            Naming::Hf => hf_name(name, &PARTS),
+            Naming::HfAsr => hf_name(name, &ASR_PARTS),
         }
     }
 }
@@ -69,10 +81,40 @@ const PARTS: [(&str, &str); 16] = [
     ("acoustic_tokenizer", "audio_tower"),
 ];
 
-/// The name in a `-hf` release of the tensor that the original calls `name`.
-pub fn hf_name(name: &str) -> String {
+const ASR_PARTS: [(&str, &str); 8] = [
+    (
+        "acoustic_connector.fc1",
+        "multi_modal_projector.acoustic_linear_1",
+    ),
+    (
+        "acoustic_connector.norm",
+        "multi_modal_projector.acoustic_norm",
+    ),
+    (
+        "acoustic_connector.fc2",
+        "multi_modal_projector.acoustic_linear_2",
+    ),
+    (
+        "semantic_connector.fc1",
+        "multi_modal_projector.semantic_linear_1",
+    ),
+    (
+        "semantic_connector.norm",
+        "multi_modal_projector.semantic_norm",
+    ),
+    (
+        "semantic_connector.fc2",
+        "multi_modal_projector.semantic_linear_2",
+    ),
+    ("acoustic_tokenizer.encoder", "acoustic_tokenizer_encoder"),
+    ("semantic_tokenizer.encoder", "semantic_tokenizer_encoder"),
+];
+
+/// The name in a `-hf` release, whose parts are renamed by `parts`, of the tensor that the original
+/// calls `name`.
+fn hf_name(name: &str, parts: &[(&str, &str)]) -> String {
     let mut name = name.to_owned();
-    for (original, port) in PARTS {
+    for (original, port) in parts {
         name = name.replacen(original, port, 1);
     }
     if name.contains("_tokenizer_encoder.") || name.contains("audio_tower.") {
@@ -162,7 +204,13 @@ mod tests {
                 "model.audio_tower.encoder.head.conv.weight",
             ),
         ] {
-            assert_eq!(hf_name(original), port);
+            assert_eq!(hf_name(original, &PARTS), port);
         }
+        let original = "model.acoustic_tokenizer.encoder.stages.2.0.ffn.linear1.weight";
+        let port = "model.acoustic_tokenizer_encoder.conv_layers.1.stage.0.ffn.linear1.weight";
+        assert_eq!(hf_name(original, &ASR_PARTS), port);
+        let port = "model.multi_modal_projector.semantic_norm.weight";
+        let original = "model.semantic_connector.norm.weight";
+        assert_eq!(hf_name(original, &ASR_PARTS), port);
     }
 }

@@ -22,7 +22,8 @@ pub struct Connector {
 }
 
 impl Connector {
-    fn load(weights: &Weights, inputs: usize, width: usize) -> Result<Connector, LoadError> {
+    /// Reads `fc1`, `norm` and `fc2`.
+    pub fn load(weights: &Weights, inputs: usize, width: usize) -> Result<Connector, LoadError> {
         let linear = |name, inputs| -> Result<Linear, LoadError> {
             let part = weights.pp(name);
             Ok(Linear {

@@ -15,7 +15,7 @@ use audiocpp::{
 };
 
 use crate::{
-    config::{RATE, Tokens},
+    config::RATE,
     machine::{Frame, Guidance, Machine, Scores},
     script::{self, Prompt},
 };
@@ -78,21 +78,22 @@ pub struct Plan {
 
 /// Reads `prompt`, whose frames have the embeddings `voices` `[frames, width]`, and speaks. `noise`
 /// gives the noise `[latent]` of each frame, `choose` the token by the scores (see
-/// [`Tokens::all`]), `heard` takes each frame and may end it all with an error. True if the model said
+/// [`Tokens::all`](crate::config::Tokens::all)), `heard` takes each frame; `stop` is asked before each step and may end it all with an error. True if the model said
 /// that it has read everything.
 ///
 /// # Errors
 /// Those of the device and of `heard`.
 pub fn speak(
     machine: &mut Machine,
-    tokens: &Tokens,
     prompt: (&Prompt, &[f32]),
     plan: Plan,
     mut noise: impl FnMut() -> Vec<f32>,
     mut choose: impl FnMut(&Scores) -> u32,
     mut heard: impl FnMut(Frame) -> Result<()>,
+    mut stop: impl FnMut() -> Result<()>,
 ) -> Result<bool> {
     let (prompt, voices) = prompt;
+    let tokens = machine.net().config.tokens;
     let Some((&last, before)) = prompt.tokens.split_last() else {
         return Err(Error::internal("the prompt is empty"));
     };
@@ -109,9 +110,10 @@ pub fn speak(
     for (&at, voice) in prompt.frames.iter().zip(voices.chunks_exact(width)) {
         spoken[at] = Some(voice);
     }
-    machine.read(before, &spoken)?;
+    machine.read(before, &spoken, &mut stop)?;
     let mut scores = machine.say(last)?;
     for _ in 0..plan.most {
+        stop()?;
         let token = choose(&scores);
         scores = if token == tokens.frame {
             heard(machine.frame(&noise(), plan.guidance)?)?;
@@ -137,18 +139,12 @@ pub fn speak(
 pub struct Talker {
     machine: Machine,
     tokenizer: Arc<Tokenizer>,
-    tokens: Tokens,
     voice_frames: usize,
 }
 
 impl Talker {
     /// Speaks with `machine` on `device`.
-    pub fn new(
-        machine: Machine,
-        tokenizer: Arc<Tokenizer>,
-        tokens: Tokens,
-        device: &Device,
-    ) -> Talker {
+    pub fn new(machine: Machine, tokenizer: Arc<Tokenizer>, device: &Device) -> Talker {
         let [long, short] = VOICE_S;
         let seconds = match device.fast_path(FastPath::LongVoicePrompt) {
             true => long,
@@ -158,7 +154,6 @@ impl Talker {
         Talker {
             machine,
             tokenizer,
-            tokens,
             voice_frames: voice_frames.max(1),
         }
     }
@@ -241,24 +236,24 @@ impl Synthesize for Talker {
             let random = noisy.then_some(&mut random);
             self.voices(references, random, &mut |message| out.warn(message))
         })?;
-        let latent = self.machine.net().config.acoustic.latent;
+        let config = &self.machine.net().config;
+        let (latent, tokens) = (config.acoustic.latent, config.tokens);
         let frames: Vec<usize> = voices.iter().map(|v| v.len() / latent).collect();
-        let prompt = script::prompt(&lines, &frames, &self.tokenizer, &self.tokens)?;
+        let prompt = script::prompt(&lines, &frames, &self.tokenizer, &tokens)?;
         let embeddings = match voices.is_empty() {
             true => Vec::new(),
             false => self.machine.connect(&voices.concat())?,
         };
         let plan = self.plan(request, &prompt)?;
-        let tokens = self.tokens;
         let finished = speak(
             &mut self.machine,
-            &tokens,
             (&prompt, &embeddings),
             plan,
             // The original draws for both branches and uses the first.
             || random.randn(2 * latent)[..latent].to_vec(),
             |scores| tokens.all()[argmax(scores).unwrap_or(3) as usize],
             |frame| out.add(frame.samples, plan.most),
+            || context.check(),
         )?;
         if !finished {
             out.warn("the model did not come to an end: the speech was cut".into());
@@ -293,7 +288,7 @@ impl Talker {
 }
 
 /// The speech so far.
-struct Output<'a> {
+pub(crate) struct Output<'a> {
     request: &'a SynthesizeRequest,
     context: &'a RunContext,
     samples: u64,
@@ -302,7 +297,7 @@ struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    fn new(request: &'a SynthesizeRequest, context: &'a RunContext) -> Output<'a> {
+    pub(crate) fn new(request: &'a SynthesizeRequest, context: &'a RunContext) -> Output<'a> {
         Output {
             request,
             context,
@@ -312,7 +307,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn warn(&mut self, message: String) {
+    pub(crate) fn warn(&mut self, message: String) {
         self.context.warn(message.clone());
         self.warnings.push(message);
     }
@@ -332,9 +327,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Takes the next samples; an error once the run is to stop.
-    fn add(&mut self, mut samples: Vec<f32>, most: usize) -> Result<()> {
-        self.context.check()?;
+    /// Takes the next samples.
+    pub(crate) fn add(&mut self, mut samples: Vec<f32>, most: usize) -> Result<()> {
         if samples.iter().any(|sample| !sample.is_finite()) {
             return Err(Error::internal(
                 "the model gave samples that are no numbers; another weight type may help",
@@ -360,7 +354,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Speech> {
+    pub(crate) fn finish(mut self) -> Result<Speech> {
         if self.samples == 0 {
             return Err(Error::internal("the model said nothing"));
         }
@@ -382,7 +376,7 @@ impl<'a> Output<'a> {
 
 /// Brings a voice to the level that the model was trained with; what would be beyond full scale after
 /// that is brought to it.
-fn bring_to_level(samples: &mut [f32]) {
+pub(crate) fn bring_to_level(samples: &mut [f32]) {
     let power = samples.iter().map(|s| f64::from(*s).powi(2)).sum::<f64>() / samples.len() as f64;
     let factor = 10f32.powf(VOICE_LEVEL_DB / 20.0) / (power.sqrt() as f32 + 1e-6);
     let peak = samples.iter().fold(0.0f32, |peak, s| peak.max(s.abs())) * factor;

@@ -1,0 +1,107 @@
+//! The boxes of the figure.
+
+use audiocpp::{
+    graph::{Buffer, Device, DeviceTensor, Tensor},
+    nn::{CausalLm, Linear},
+    weights::{Loader, Policy, Source},
+};
+
+use crate::{
+    LoadError,
+    config::RealtimeConfig,
+    head::Head,
+    net::{Connector, Scaling},
+    tokenizer::Decoder,
+};
+
+/// What a position of the upper language model holds: row of the table of types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Speech = 0,
+    Text = 1,
+}
+
+/// The whole network.
+pub struct RealtimeNet {
+    pub config: RealtimeConfig,
+    pub lower: CausalLm,
+    pub upper: CausalLm,
+    /// `[2, width]`.
+    pub types: DeviceTensor,
+    pub connector: Connector,
+    pub head: Head,
+    pub scaling: Scaling,
+    pub decoder: Decoder,
+    pub ends: [Linear; 2],
+}
+
+/// A network's weights on a device, and how many they are.
+pub struct Loaded {
+    pub net: RealtimeNet,
+    pub buffers: Vec<Buffer>,
+    pub parameters: u64,
+}
+
+impl RealtimeNet {
+    /// Reads all parts from `source`, the language models in the type of `policy`; what is sensitive
+    /// keeps more bits, as in [`Net::load`](crate::net::Net::load).
+    pub fn load(
+        source: &dyn Source,
+        config: RealtimeConfig,
+        device: &Device,
+        policy: Policy,
+    ) -> Result<Loaded, LoadError> {
+        let (head_policy, plain) = match policy {
+            Policy::Q4K | Policy::Q8_0 => (Policy::Q8_0, Policy::F16),
+            other => (other, other),
+        };
+        let loaders = [policy, head_policy, plain].map(|p| Loader::new(source, device, p));
+        let [lm_part, head_part, plain_part] = loaders.each_ref().map(|l| l.root().pp("model"));
+        let width = config.upper.width;
+        let decoder = plain_part.pp("acoustic_tokenizer.decoder");
+        let connector = plain_part.pp("acoustic_connector");
+        let scalar = |name| -> Result<f32, LoadError> {
+            let value = plain_part.host(&[1], name)?;
+            Ok(value.data.first().copied().unwrap_or(1.0))
+        };
+        let ends = |name, out| -> Result<Linear, LoadError> {
+            let part = loaders[2].root().pp("tts_eos_classifier").pp(name);
+            Ok(Linear {
+                weight: part.get(&[out, width], "weight")?,
+                bias: Some(part.get_f32(&[out], "bias")?),
+            })
+        };
+        let net = RealtimeNet {
+            lower: CausalLm::load(&lm_part.pp("language_model"), config.lower, true)?,
+            upper: CausalLm::load(&lm_part.pp("tts_language_model"), config.upper, false)?,
+            types: plain_part.get_f32(&[2, width], "tts_input_types.weight")?,
+            connector: Connector::load(&connector, config.acoustic.latent, width)?,
+            head: Head::load(&head_part.pp("prediction_head"), &config.head)?,
+            scaling: Scaling {
+                scale: scalar("speech_scaling_factor")?,
+                bias: scalar("speech_bias_factor")?,
+            },
+            decoder: Decoder::load(&decoder, &config.acoustic, &config.decoder_depths)?,
+            ends: [ends("fc1", width)?, ends("fc2", 1)?],
+            config,
+        };
+        let parameters = loaders.iter().map(Loader::parameters).sum();
+        let buffers = loaders.map(Loader::finish).into_iter();
+        Ok(Loaded {
+            net,
+            buffers: buffers.collect::<Result<_, _>>()?,
+            parameters,
+        })
+    }
+
+    /// x `[n, width]` as the upper language model is given it.
+    pub fn typed<'g>(&self, x: Tensor<'g>, kind: Kind) -> Tensor<'g> {
+        x + x.scope().stored(&self.types).slice(0, kind as usize, 1)
+    }
+
+    /// How much a hidden state `[1, width]` looks like the end: a logit `[1, 1]`.
+    pub fn ending<'g>(&self, hidden: Tensor<'g>) -> Tensor<'g> {
+        let [first, second] = &self.ends;
+        second.forward(first.forward(hidden).relu())
+    }
+}

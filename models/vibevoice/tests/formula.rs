@@ -11,6 +11,7 @@ use audiocpp::{
 use audiocpp_testing::{
     expected::{Expected, relative_error},
     formula,
+    package::data,
 };
 use audiocpp_vibevoice::{
     VibeVoiceModel,
@@ -119,7 +120,7 @@ fn run_loop(model: &VibeVoiceModel, tokens: &[u32], voice: &[f32]) -> Spoken {
 }
 
 fn compare(kind: &str, tokens: &[u32]) {
-    let expected = Expected::read(package::data(kind, "expected.safetensors"));
+    let expected = Expected::read(data(&format!("vibevoice/{kind}/expected.safetensors")));
     let folder = package::write(kind, |_, _| ());
     let device = Device::cpu(2).unwrap();
     let model = open(folder.path(), &device, Policy::F32).unwrap();
@@ -195,7 +196,7 @@ fn the_port_s_numbers_under_its_names() {
 
 #[test]
 fn noise_of_voices_is_torch_s() {
-    let expected = Expected::read(package::data("original", "expected.safetensors"));
+    let expected = Expected::read(data("vibevoice/original/expected.safetensors"));
     let mut voices = vec![vec![0.0; 3 * LATENT]; 2];
     add_noise(&mut voices, LATENT, &mut TorchRandom::new(5));
     check(

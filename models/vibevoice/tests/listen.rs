@@ -14,6 +14,7 @@ use audiocpp::{
 use audiocpp_testing::{
     expected::{Expected, relative_error},
     formula,
+    package::data,
 };
 use audiocpp_vibevoice::{
     VibeVoice,
@@ -25,7 +26,7 @@ const WIDTH: usize = 64;
 
 #[test]
 fn the_port_s_numbers() {
-    let expected = Expected::read(package::data("asr", "expected.safetensors"));
+    let expected = Expected::read(data("vibevoice/asr/expected.safetensors"));
     let check = |name: &str, found: &[f32], wanted: &[f32]| {
         let error = relative_error(found, wanted);
         println!("{name}: {error:.2e}");

@@ -12,7 +12,10 @@ use audiocpp::{
     graph::Device,
     weights::Policy,
 };
-use audiocpp_testing::expected::{Expected, relative_error};
+use audiocpp_testing::{
+    expected::{Expected, relative_error},
+    package::data,
+};
 use audiocpp_vibevoice::{
     machine::Guidance,
     realtime::{VibeVoiceRealtime, machine::WINDOW, open, speak},
@@ -37,7 +40,7 @@ fn package() -> TempDir {
     let voices = folder.path().join("voices");
     fs::create_dir(&voices).unwrap();
     fs::copy(
-        package::data("realtime", "voice.pt"),
+        data("vibevoice/realtime/voice.pt"),
         voices.join("en-Ada_woman.pt"),
     )
     .unwrap();
@@ -52,7 +55,7 @@ fn check(name: &str, found: &[f32], wanted: &[f32], limit: f64) {
 
 #[test]
 fn the_original_s_numbers() {
-    let expected = Expected::read(package::data("realtime", "expected.safetensors"));
+    let expected = Expected::read(data("vibevoice/realtime/expected.safetensors"));
     let folder = package();
     let device = Device::cpu(2).unwrap();
     let model = open(folder.path(), &device, Policy::F32).unwrap();
@@ -161,7 +164,7 @@ fn files_that_are_no_voices_are_errors() {
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     assert!(model.voice(None).is_err());
     fs::copy(
-        package::data("realtime", "expected.safetensors"),
+        data("vibevoice/realtime/expected.safetensors"),
         folder.path().join("voices/a.safetensors"),
     )
     .unwrap();

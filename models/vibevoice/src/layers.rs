@@ -33,7 +33,8 @@ impl<'a> Past<'a> {
         };
         let scope = x.scope();
         let joined = scope.stored(state).concat(x, 1);
-        scope.store(state, joined.slice(1, joined.dim(1) - steps, steps));
+        // Of as many steps as x has, and `steps` before them, the last.
+        scope.store(state, joined.slice(1, x.dim(1), steps));
         joined
     }
 }

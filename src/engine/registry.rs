@@ -82,6 +82,12 @@ pub trait Family: Send + Sync {
         &[]
     }
 
+    /// Whether a file that is converted to 8 bits or less keeps 16 for the tensor `name`, because
+    /// errors in it are heard.
+    fn precise(&self, _name: &str) -> bool {
+        false
+    }
+
     /// Whether the file or folder at `path` looks like one of its packages; reads little.
     fn can_load(&self, path: &Path) -> bool;
 

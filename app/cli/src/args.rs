@@ -69,6 +69,8 @@ pub enum Command {
     /// List, fetch, show and remove models
     #[command(subcommand)]
     Models(Models),
+    /// Write a model as one GGUF file, settings and all
+    Convert(Box<Convert>),
     /// Compare what a device computes with the CPU, stage by stage
     Check(Box<Check>),
     /// Measure how long a task takes, in fresh processes
@@ -291,6 +293,23 @@ pub struct ModelArgs {
     /// An option of the family for the session; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub session_option: Vec<String>,
+}
+
+/// `convert`.
+#[derive(Debug, Args)]
+pub struct Convert {
+    /// A model file or folder
+    #[arg(value_name = "MODEL")]
+    pub model: String,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Type of the weights: f32, f16, bf16, q8_0 or q4_K; what errors are heard in keeps 16 bits
+    #[arg(long, value_name = "TYPE", default_value = "f16")]
+    pub weight_type: String,
+    /// Family of the model; found out from its files when absent
+    #[arg(long)]
+    pub family: Option<String>,
 }
 
 /// What is wanted from the recordings.

@@ -194,6 +194,7 @@ fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
         Some(Command::ConvertVoice(args)) => convert::run(&args, registry, cancel),
         Some(Command::Voices(args)) => say::voices::run(&args, registry, cancel),
         Some(Command::Models(command)) => models::run(&command, cancel),
+        Some(Command::Convert(args)) => convert::run(&args, registry, cancel),
         Some(Command::Check(args)) => check::run(&args, registry, cancel),
         Some(Command::Bench(args)) => bench::run(&args, registry, cancel),
         Some(Command::Devices { json }) => devices::run(json),

@@ -9,7 +9,7 @@ use audiocpp::{
     backend::FastPath,
     engine::{
         DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, Options, Result,
-        RunContext, Scope, Session, Stage, Task,
+        RunContext, Scope, Session, Stage, Task, package::held_file,
     },
     graph::{Buffer, Device},
     text::tokenizer::Tokenizer,
@@ -53,6 +53,10 @@ impl Family for VibeVoice {
         ]
     }
 
+    fn precise(&self, name: &str) -> bool {
+        PRECISE.iter().any(|part| name.contains(part))
+    }
+
     fn can_load(&self, path: &Path) -> bool {
         settings(path).is_some_and(|(_, json)| Config::fits(&json))
     }
@@ -71,8 +75,33 @@ impl Family for VibeVoice {
     }
 }
 
-/// The `config.json` of the package at `path` (its folder, or a file in it).
+/// Names of tensors in which errors are heard: the tokenizers, what leads to them and from them, the
+/// head, and tables that rows are looked up in.
+pub(crate) const PRECISE: [&str; 9] = [
+    "_tokenizer",
+    "audio_tower",
+    "connector",
+    "projector",
+    "prediction_head",
+    "diffusion_head",
+    "embed_tokens",
+    "eos_classifier",
+    "input_types",
+];
+
+/// Whether the package at `path` is one file that holds its settings, too.
+fn is_single(path: &Path) -> bool {
+    path.is_file() && path.extension().is_some_and(|ending| ending == "gguf")
+}
+
+/// The `config.json` of the package at `path` (its folder, or a file in it), or the file that holds
+/// it.
 pub(crate) fn settings(path: &Path) -> Option<(PathBuf, Value)> {
+    if is_single(path) {
+        let source = weights::open(path).ok()?;
+        let text = held_file(source.metadata(), "config.json")?;
+        return Some((path.to_owned(), serde_json::from_str(text).ok()?));
+    }
     let folder = if path.is_dir() { path } else { path.parent()? };
     let file = folder.join("config.json");
     let json = serde_json::from_slice(&std::fs::read(&file).ok()?).ok()?;
@@ -104,7 +133,7 @@ pub fn open(
         LoadError::package(path, "no VibeVoice: a config.json with its parts is wanted")
     })?;
     let mut config = Config::read(&json, &file)?;
-    let tokenizer = tokenizer(file.with_file_name("tokenizer.json"))?;
+    let tokenizer = tokenizer(&file)?;
     config.tokens = tokens(&tokenizer, config.tokens);
     let most = config.tokens.all().into_iter().max().unwrap_or(0) as usize;
     if most >= config.lm.vocab {
@@ -129,13 +158,24 @@ pub fn open(
     })
 }
 
-pub(crate) fn tokenizer(file: PathBuf) -> std::result::Result<Tokenizer, LoadError> {
+/// The tokenizer beside the settings `file`, or in it.
+pub(crate) fn tokenizer(file: &Path) -> std::result::Result<Tokenizer, LoadError> {
+    const NAME: &str = "tokenizer.json";
+    let wrong = |file: &Path, problem: String| LoadError::package(file, problem);
+    if is_single(file) {
+        let source = weights::open(file)?;
+        let held = held_file(source.metadata(), NAME);
+        let held = held.ok_or_else(|| wrong(file, format!("it holds no {NAME}")))?;
+        let read = Tokenizer::from_json(held.as_bytes());
+        return read.map_err(|error| wrong(file, error.to_string()));
+    }
+    let file = file.with_file_name(NAME);
     if !file.is_file() {
         let problem = "missing: VibeVoice reads with the tokenizer of Qwen2.5 (tokenizer.json of \
                        Qwen/Qwen2.5-1.5B, or of Qwen2.5-7B for the large model); put it here";
         return Err(LoadError::package(&file, problem));
     }
-    Tokenizer::from_file(&file).map_err(|error| LoadError::package(&file, error.to_string()))
+    Tokenizer::from_file(&file).map_err(|error| wrong(&file, error.to_string()))
 }
 
 /// The four tokens as the tokenizer numbers them, else as the settings do.

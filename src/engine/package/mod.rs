@@ -13,3 +13,14 @@ mod wheel;
 pub use catalogue::{Catalogue, Entry, File, Source, Wheel, human_bytes};
 pub use pull::{PullOptions, Pulled, pull};
 pub use store::{Located, Manifest, Store, locate};
+
+use crate::weights::Value;
+
+/// What the keys begin with under which a converted file holds the settings that lay beside the
+/// weights, each under its name (`audiocpp.file.config.json`).
+pub const FILE_KEY: &str = "audiocpp.file.";
+
+/// The settings file `name` that a converted weight file holds, from its metadata.
+pub fn held_file<'v>(metadata: &'v Value, name: &str) -> Option<&'v str> {
+    metadata.get(&format!("{FILE_KEY}{name}"))?.as_str()
+}

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     LoadError,
     config::{AsrConfig, AsrTokens, RATE},
-    model::{settings, tokenizer},
+    model::{PRECISE, settings, tokenizer},
     names::{Named, Naming},
     speech::{add_noise, bring_to_level},
 };
@@ -79,6 +79,10 @@ impl Family for VibeVoiceAsr {
         ]
     }
 
+    fn precise(&self, name: &str) -> bool {
+        PRECISE.iter().any(|part| name.contains(part))
+    }
+
     fn can_load(&self, path: &Path) -> bool {
         settings(path).is_some_and(|(_, json)| AsrConfig::fits(&json))
     }
@@ -126,7 +130,7 @@ pub fn open(
         )
     })?;
     let mut config = AsrConfig::read(&json, &file)?;
-    let tokenizer = tokenizer(file.with_file_name("tokenizer.json"))?;
+    let tokenizer = tokenizer(&file)?;
     config.tokens = config.tokens.named(|name| tokenizer.id(name));
     let most = config.tokens.largest() as usize;
     if most >= config.lm.vocab {

@@ -28,7 +28,7 @@ use crate::{
     LoadError,
     config::{RATE, RealtimeConfig},
     machine::Guidance,
-    model::{settings, tokenizer},
+    model::{PRECISE, settings, tokenizer},
     speech::{Output, Plan},
 };
 
@@ -82,6 +82,10 @@ impl Family for VibeVoiceRealtime {
         ]
     }
 
+    fn precise(&self, name: &str) -> bool {
+        PRECISE.iter().any(|part| name.contains(part))
+    }
+
     fn can_load(&self, path: &Path) -> bool {
         settings(path).is_some_and(|(_, json)| RealtimeConfig::fits(&json))
     }
@@ -130,7 +134,7 @@ pub fn open(
         )
     })?;
     let config = RealtimeConfig::read(&json, &file)?;
-    let tokenizer = tokenizer(file.with_file_name("tokenizer.json"))?;
+    let tokenizer = tokenizer(&file)?;
     let voices = voices(&file.with_file_name("voices"))?;
     let loaded = RealtimeNet::load(&*weights::open(path)?, config, device, policy)?;
     Ok(RealtimeModel {

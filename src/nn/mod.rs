@@ -2,8 +2,8 @@
 
 mod adaptive;
 mod attention;
-mod constant;
 mod causal_lm;
+mod constant;
 mod conv;
 mod coupling;
 mod depthwise;
@@ -25,8 +25,8 @@ mod wavlm;
 
 pub use adaptive::{AdaIn, AdaLayerNorm};
 pub use attention::RelativeAttention;
-pub use constant::constant;
 pub use causal_lm::{CausalLm, CausalLmSize, KvCache, Place, causal_mask};
+pub use constant::constant;
 pub use conv::{Conv, ConvSize, Upsample, UpsampleSize};
 pub use coupling::CouplingFlow;
 pub use depthwise::Depthwise;

@@ -9,7 +9,7 @@ use clap::{
 };
 
 use crate::{
-    convert::args::ConvertVoice,
+    convert_voice::args::ConvertVoice,
     say::args::{Say, Voices},
     separate::args::Separate,
     tokens::args::Tokens,

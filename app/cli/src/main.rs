@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod codec;
 mod convert;
+mod convert_voice;
 mod device_trial;
 mod devices;
 mod doctor;
@@ -38,7 +39,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     args::{Cli, Command, DeviceArgs, FlagForm},
-    convert::args::ConvertFlags,
+    convert_voice::args::ConvertFlags,
     failure::{Failure, Outcome},
     say::args::SpeechFlags,
     separate::args::SeparateFlags,
@@ -138,7 +139,7 @@ impl Flags for ConvertFlags {
     }
 
     fn run(self, registry: &Registry, cancel: &CancelToken) -> Outcome {
-        convert::run(&self.into_convert(), registry, cancel)
+        convert_voice::run(&self.into_convert(), registry, cancel)
     }
 }
 
@@ -191,7 +192,7 @@ fn run(cli: Cli, registry: &Registry, cancel: &CancelToken) -> Outcome {
         Some(Command::Say(args)) => say::run(&args, registry, cancel),
         Some(Command::Separate(args)) => separate::run(&args, registry, cancel),
         Some(Command::Codec(command)) => tokens::run(&command, registry, cancel),
-        Some(Command::ConvertVoice(args)) => convert::run(&args, registry, cancel),
+        Some(Command::ConvertVoice(args)) => convert_voice::run(&args, registry, cancel),
         Some(Command::Voices(args)) => say::voices::run(&args, registry, cancel),
         Some(Command::Models(command)) => models::run(&command, cancel),
         Some(Command::Convert(args)) => convert::run(&args, registry, cancel),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::{args::ModelArgs, convert::args::SoundArgs};
+use crate::{args::ModelArgs, convert_voice::args::SoundArgs};
 
 /// `codec ...`.
 #[derive(Clone, Debug, Subcommand)]

@@ -13,7 +13,7 @@ use audiocpp::engine::{CancelToken, CodecRequest, Codes, Error, Registry, Sessio
 
 use self::args::{Decode, Encode, Tokens};
 use crate::{
-    convert::{self, Job, one_input, request_options},
+    convert_voice::{self, Job, one_input, request_options},
     failure::{Failure, Outcome},
     model::Choice,
     output,
@@ -47,7 +47,7 @@ fn encode(args: &Encode, registry: &Registry, cancel: &CancelToken) -> Outcome {
             ));
         }
         true => {}
-        false => convert::check_folder(&args.out)?,
+        false => convert_voice::check_folder(&args.out)?,
     }
     let input = one_input(&args.input)?;
     let job = Job::begin(&choice, Task::Codec, cancel)?;
@@ -96,9 +96,9 @@ fn write(out: &Path, bytes: &[u8]) -> Outcome {
 fn decode(args: &Decode, registry: &Registry, cancel: &CancelToken) -> Outcome {
     let choice = Choice::new(&args.model, Task::Codec, registry)?;
     let options = request_options(&args.request_option, &choice)?;
-    let finish = convert::finish(&args.out)?;
+    let finish = convert_voice::finish(&args.out)?;
     let mut codes = read(&args.input)?;
-    let voice = args.voice_from.as_deref().map(convert::reference);
+    let voice = args.voice_from.as_deref().map(convert_voice::reference);
     let voice = voice.transpose()?;
     let job = Job::begin(&choice, Task::Codec, cancel)?;
     job.progress.about(&args.input.display().to_string());

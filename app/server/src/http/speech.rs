@@ -227,7 +227,7 @@ pub async fn plan(app: &Shared, body: SpeechBody) -> Result<Plan> {
     };
     let model = known(app, model).await?;
     let name = body.voice.as_ref().map(VoiceName::name);
-    let voice = match reference {
+    let voice = match &reference {
         Some(_) => None,
         None => voice(&model, name, &mut warnings)?,
     };
@@ -235,7 +235,7 @@ pub async fn plan(app: &Shared, body: SpeechBody) -> Result<Plan> {
         text,
         language: body.language,
         voice,
-        reference,
+        references: reference.into_iter().collect(),
         reference_text: body.reference_text,
         instructions: body.instructions.filter(|text| !text.trim().is_empty()),
         speed: (speed != 1.0).then_some(speed),

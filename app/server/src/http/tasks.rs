@@ -157,7 +157,7 @@ async fn speech_job(
         Some(sound) => Some(speech::reference(app, sound).await?),
         None => None,
     };
-    let voice = match reference {
+    let voice = match &reference {
         Some(_) => None,
         None => speech::voice(&model, body.voice.as_deref(), warnings)?,
     };
@@ -165,7 +165,7 @@ async fn speech_job(
         text,
         language: body.language,
         voice,
-        reference,
+        references: reference.into_iter().collect(),
         reference_text: body.reference_text,
         instructions: body.instructions,
         speed: body.speed,

@@ -76,7 +76,7 @@ fn sound_travels_as_samples_and_arrives_where_it_belongs() {
 fn a_reference_recording_goes_along_with_its_request() {
     let request = SynthesizeRequest {
         text: "hello".into(),
-        reference: Some(audio(vec![0.5, 0.25], 1)),
+        references: vec![audio(vec![0.5, 0.25], 1), audio(vec![1.0], 1)],
         ..SynthesizeRequest::default()
     };
     let job = Box::new(Job::Synthesize { request });
@@ -91,7 +91,8 @@ fn a_reference_recording_goes_along_with_its_request() {
     let Job::Synthesize { request } = *job else {
         panic!("a text was sent");
     };
-    assert_eq!(request.reference.unwrap().samples, [0.5, 0.25]);
+    assert_eq!(request.references[0].samples, [0.5, 0.25]);
+    assert_eq!(request.references[1].samples, [1.0]);
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Message for Order {
     fn sounds(&mut self) -> Vec<&mut Audio> {
         match self {
             Order::Run { job, .. } => match &mut **job {
-                Job::Synthesize { request } => request.reference.iter_mut().collect(),
+                Job::Synthesize { request } => request.references.iter_mut().collect(),
                 _ => Vec::new(),
             },
             _ => Vec::new(),

@@ -188,7 +188,7 @@ fn speak_as(voice: Voice, request: &mut SynthesizeRequest) -> Result<()> {
     request.voice = voice.voice;
     if let Some(recording) = voice.recording {
         let mut source = Reader::open(&recording)?;
-        request.reference = Some(Audio::from_source(&mut source, Some(REFERENCE_S))?);
+        request.references = vec![Audio::from_source(&mut source, Some(REFERENCE_S))?];
         request.reference_text = voice.words;
     }
     Ok(())

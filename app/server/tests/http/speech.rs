@@ -240,7 +240,9 @@ async fn a_recording_in_a_data_url_is_the_reference() {
         .await;
     assert_eq!(answer.status(), 200);
     let request = asked(&server);
-    let reference = request.reference.expect("a recording");
+    let [reference] = &request.references[..] else {
+        panic!("a recording")
+    };
     assert!(reference.duration() > 0.25 && reference.rate == 48_000);
     assert_eq!(
         (request.voice, request.reference_text.as_deref()),

@@ -6,7 +6,7 @@ mod package;
 use std::path::Path;
 
 use audiocpp::{
-    backend::Inventory,
+    backend::{DeviceSpec, Inventory},
     engine::{Model, check::compare},
     graph::{Device, DeviceOptions},
     weights::Policy,
@@ -19,8 +19,9 @@ fn stages_are_those_of_the_cpu() {
     let plugin = Path::new(ggml_sys::BUILD_LIB_DIR).join("stand_in/libggml-hip.so");
     ggml_sys::plugins::load(&plugin).unwrap();
     let inventory = Inventory::discover(&[]);
+    let kind = "hip".parse::<DeviceSpec>().unwrap().kind();
     let mut found = inventory.devices.iter();
-    let gpu = found.find(|d| d.registry == "ROCm").expect("the stand-in");
+    let gpu = found.find(|d| d.backend == kind).expect("the stand-in");
     let gpu = Device::open_unchecked(gpu, &DeviceOptions::default()).unwrap();
     assert!(!gpu.is_cpu());
     for (policy, limit) in [

@@ -135,7 +135,7 @@ fn along_the_last_axis() {
         ("argmax", |i| {
             i.g.input("long", F32, &[1, (1 << 24) + 1]).argmax()
         }),
-        ("split", |i| i.y.glu(Glu::Silu)),
+        ("glu", |i| i.y.glu(Glu::Silu)),
         ("sigmoid", |i| i.half.glu(Glu::Sigmoid)),
     ]);
 }

@@ -87,7 +87,7 @@ fn list(catalogue: &Catalogue, store: &Store, installed: bool, json: bool) -> Ou
             entry.id.clone(),
             entry.family.clone(),
             tasks.join(","),
-            human_bytes(entry.size()),
+            size(entry),
             entry.licence.clone(),
             languages,
             if store.installed(&entry.id).is_some() {
@@ -99,6 +99,14 @@ fn list(catalogue: &Catalogue, store: &Store, installed: bool, json: bool) -> Ou
         ]);
     }
     print(&table(&rows))
+}
+
+/// What a download of the whole package is, if it can be pulled at all.
+fn size(entry: &Entry) -> String {
+    match entry.by_hand {
+        Some(_) => "by hand".into(),
+        None => human_bytes(entry.size()),
+    }
 }
 
 /// Columns as wide as their widest cell, two blanks apart.
@@ -166,7 +174,7 @@ fn show(entry: &Entry, store: &Store, verify: bool, json: bool, cancel: &CancelT
         ["licence".to_owned(), entry.licence.clone()],
         ["home".to_owned(), entry.home.clone()],
         ["languages".to_owned(), entry.languages.join(" ")],
-        ["size".to_owned(), human_bytes(entry.size())],
+        ["size".to_owned(), size(entry)],
     ];
     for source in &entry.sources {
         rows.push(["source".to_owned(), source.label()]);

@@ -133,10 +133,21 @@ fn models_are_listed_shown_and_missed() {
     assert_eq!(base["family"], "whisper");
     assert!(base["size"].as_u64().unwrap() > 140_000_000);
     let output = cli(home.path(), &["models", "list"]);
-    assert!(
-        stdout(&output).contains("whisper-tiny.en  whisper"),
-        "{}",
-        stdout(&output)
+    let table = stdout(&output).to_string();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|l| l.split_whitespace().collect())
+        .collect();
+    let row = |id: &str| {
+        rows.iter()
+            .find(|row| row[0] == id)
+            .unwrap_or_else(|| panic!("{table}"))
+    };
+    assert_eq!(row("whisper-tiny.en")[1..4], ["whisper", "asr", "78"]);
+    assert_eq!(
+        row("vibevoice-1.5b")[3..5],
+        ["by", "hand"],
+        "nothing to pull"
     );
     let output = cli(home.path(), &["models", "show", "whisper-base"]);
     assert!(

@@ -123,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
             self.event({"type": "transcript.text.delta", "delta": delta, "start": at * 0.4, "end": at * 0.4 + 3})
             time.sleep(0.1)
         self.event({
-            "type": "transcript.text.done", "text": text, "language": "en", "duration": 11.0, "words": words,
+            "type": "transcript.text.done", "text": text, "language": "english", "duration": 11.0, "words": words,
             "segments": [{"id": 0, "start": 0.0, "end": 11.0, "text": text}], "usage": {},
         })
 

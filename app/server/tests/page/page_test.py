@@ -150,7 +150,7 @@ class Tests:
         assert re.match(r"1\n00:00:0\d,\d{3} --> 00:00:\d\d,\d{3}\n\S", files["srt"]), files["srt"]
         assert re.match(r"WEBVTT\n\n00:00:0\d\.\d{3} --> ", files["vtt"]), files["vtt"]
         whole = json.loads(files["json"])
-        assert len(whole["words"]) >= 20 and whole["language"] == "en", files["json"]
+        assert len(whole["words"]) >= 20 and whole["language"] == "english", files["json"]
         assert abs(whole["duration"] - 11.0) < 0.1, whole["duration"]
 
         answer, _ = self.run_curl(page, "transcribe")

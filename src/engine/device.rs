@@ -83,9 +83,17 @@ impl LoadOptions {
     ///
     /// # Errors
     /// A type that does not exist (`BadInput`).
-    pub fn asked_policy(&self) -> Result<Option<Policy>> {
+    fn asked_policy(&self) -> Result<Option<Policy>> {
         let asked = self.weight_type.as_deref().map(str::parse);
         asked.transpose().map_err(Error::bad_input)
+    }
+
+    /// The type to keep a model's weights in: the one asked for, else the file's own.
+    ///
+    /// # Errors
+    /// A type that does not exist (`BadInput`).
+    pub fn policy(&self) -> Result<Policy> {
+        Ok(self.asked_policy()?.unwrap_or(Policy::Native))
     }
 
     /// The type to keep a model's weights in: the one asked for, else the file's own, except where

@@ -10,6 +10,7 @@ mod device;
 mod error;
 mod formats;
 mod load_error;
+mod loaded;
 mod options;
 pub mod package;
 mod registry;
@@ -29,6 +30,7 @@ pub use device::DeviceReport;
 pub use error::{Error, ErrorClass, Result};
 pub use formats::{FormatOptions, TranscriptFormat};
 pub use load_error::LoadError;
+pub use loaded::Loaded;
 pub use options::{OptionKind, OptionSpec, OptionValue, Options, Scope};
 pub use registry::{Family, FamilyInfo, LoadOptions, Model, ModelInfo, Registry, Session};
 pub use request::{

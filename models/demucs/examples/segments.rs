@@ -6,10 +6,7 @@
 
 use std::{path::Path, time::Instant};
 
-use audiocpp::{
-    engine::{LoadOptions, RunContext},
-    weights::Policy,
-};
+use audiocpp::engine::{LoadOptions, RunContext};
 use audiocpp_demucs::open;
 use audiocpp_testing::formula;
 
@@ -27,7 +24,7 @@ fn main() -> Result<(), Failure> {
         weight_type: Some(word(3, "native")),
         ..LoadOptions::default()
     };
-    let policy = options.asked_policy()?.unwrap_or(Policy::Native);
+    let policy = options.policy()?;
     let context = RunContext::new();
     let (model, report) = options.on_device(&context, |device| {
         Ok(open(Path::new(path), device, policy)?)

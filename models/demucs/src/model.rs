@@ -5,10 +5,10 @@ use std::{path::Path, sync::Arc};
 use audiocpp::{
     backend::FastPath,
     engine::{
-        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, Options, Result,
+        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, Options, Result,
         RunContext, Scope, Separator, Session, Stage, Task,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     weights::{Loader, Policy},
 };
 
@@ -59,11 +59,8 @@ impl Family for Demucs {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
-        let load = |device: &Device| Ok(open(path, device, policy)?);
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        let policy = options.policy()?;
+        options.load(context, |device| Ok(open(path, device, policy)?))
     }
 }
 
@@ -72,11 +69,7 @@ pub struct DemucsModel {
     nets: Vec<Arc<Net>>,
     /// For each network, the weights of its stems.
     weights: Vec<Vec<f32>>,
-    device: Device,
-    device_report: DeviceReport,
-    buffers: Vec<Buffer>,
-    parameters: u64,
-    variant: String,
+    loaded: Loaded,
 }
 
 /// Loads the model at `path` (file or folder) on `device`.
@@ -90,7 +83,7 @@ pub fn open(
 ) -> std::result::Result<DemucsModel, LoadError> {
     let package = Package::find(path)?;
     let short = device.fast_path(FastPath::ShortConv);
-    let (mut nets, mut buffers, mut parameters) = (Vec::<Arc<Net>>::new(), Vec::new(), 0);
+    let (mut nets, mut loaded) = (Vec::<Arc<Net>>::new(), Loaded::new(path, device));
     for file in &package.files {
         let Checkpoint {
             source,
@@ -114,8 +107,7 @@ pub fn open(
         let loader = Loader::new(&*source, device, policy);
         let root = prefix.map_or(loader.root(), |prefix| loader.root().pp(prefix));
         nets.push(Arc::new(Net::load(&root, config, short)?));
-        parameters += loader.parameters();
-        buffers.push(loader.finish()?);
+        loaded.finish(loader)?;
     }
     let stems = nets.first().map_or(0, |net| net.config.sources.len());
     let weights = match package.bag {
@@ -138,11 +130,7 @@ pub fn open(
     Ok(DemucsModel {
         nets,
         weights,
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        buffers,
-        parameters,
-        variant: ModelInfo::variant_of(path),
+        loaded,
     })
 }
 
@@ -152,7 +140,7 @@ impl DemucsModel {
     /// # Errors
     /// A transform that cannot be.
     pub fn machines(&self) -> Result<Vec<Machine>> {
-        let machine = |net: &Arc<Net>| Machine::new(&self.device, net.clone());
+        let machine = |net: &Arc<Net>| Machine::new(self.loaded.device(), net.clone());
         self.nets.iter().map(machine).collect()
     }
 
@@ -165,15 +153,8 @@ impl DemucsModel {
 impl Model for DemucsModel {
     fn info(&self) -> ModelInfo {
         let first = self.nets.first();
-        ModelInfo {
-            family: "demucs".into(),
-            variant: self.variant.clone(),
-            languages: Vec::new(),
-            sample_rate: first.map_or(0, |net| net.config.samplerate),
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.buffers.iter().map(|b| b.bytes() as u64).sum(),
-        }
+        self.loaded
+            .info("demucs", &[], first.map_or(0, |net| net.config.samplerate))
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {

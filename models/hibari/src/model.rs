@@ -8,10 +8,10 @@ use std::{
 
 use audiocpp::{
     engine::{
-        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, Options, Result,
+        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, Options, Result,
         RunContext, Scope, Session, Speaker, Stage, Task, VoiceInfo,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     text::phonemes::vocabulary,
     weights::{self, Loader, Policy},
 };
@@ -76,11 +76,8 @@ impl Family for Hibari {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
-        let load = |device: &Device| Ok(open(path, device, policy)?);
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        let policy = options.policy()?;
+        options.load(context, |device| Ok(open(path, device, policy)?))
     }
 }
 
@@ -89,11 +86,7 @@ pub struct HibariModel {
     net: Arc<Net>,
     sounder: Arc<Sounder>,
     vocab: Arc<HashMap<char, i32>>,
-    device: Device,
-    device_report: DeviceReport,
-    weights: Buffer,
-    parameters: u64,
-    variant: String,
+    loaded: Loaded,
 }
 
 /// Loads the voice at `path` (file or folder) on `device`.
@@ -124,17 +117,13 @@ pub fn open(
     let vocab = symbol_numbers(&symbols, rows)?;
     let loader = Loader::new(&named, device, policy);
     let net = Net::load(&loader.root(), size).map_err(LoadError::Weights)?;
-    let parameters = loader.parameters();
-    let weights = loader.finish()?;
+    let mut loaded = Loaded::new(path, device);
+    loaded.finish(loader)?;
     Ok(HibariModel {
         net: Arc::new(net),
         sounder: Arc::new(sounder),
         vocab: Arc::new(vocab),
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        weights,
-        parameters,
-        variant: ModelInfo::variant_of(path),
+        loaded,
     })
 }
 
@@ -153,7 +142,7 @@ fn symbol_numbers(path: &Path, rows: usize) -> std::result::Result<HashMap<char,
 impl HibariModel {
     /// The network with state of its own.
     pub fn machine(&self) -> Machine {
-        Machine::new(&self.device, self.net.clone(), self.sounder.clone())
+        Machine::new(self.loaded.device(), self.net.clone(), self.sounder.clone())
     }
 
     /// Numbers of the symbols.
@@ -164,15 +153,7 @@ impl HibariModel {
 
 impl Model for HibariModel {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            family: "hibari".into(),
-            variant: self.variant.clone(),
-            languages: vec!["en".into()],
-            sample_rate: RATE,
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.weights.bytes() as u64,
-        }
+        self.loaded.info("hibari", &["en"], RATE)
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {
@@ -189,7 +170,7 @@ impl Model for HibariModel {
     fn voices(&self) -> Vec<VoiceInfo> {
         vec![VoiceInfo {
             id: "0".into(),
-            name: self.variant.clone(),
+            name: self.loaded.variant().to_owned(),
             language: "en-us".into(),
             gender: None,
         }]

@@ -4,10 +4,10 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 
 use audiocpp::{
     engine::{
-        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, Options, Result,
+        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, Options, Result,
         RunContext, Scope, Session, Speaker, Stage, Task, VoiceInfo,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     nn::IstftHead,
     sampling::TorchRandom,
     text::phonemes::vocabulary,
@@ -52,11 +52,8 @@ impl Family for Kokoro {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
-        let load = |device: &Device| Ok(open(path, device, policy)?);
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        let policy = options.policy()?;
+        options.load(context, |device| Ok(open(path, device, policy)?))
     }
 }
 
@@ -66,11 +63,7 @@ pub struct KokoroModel {
     source: Arc<Source>,
     styles: Arc<Styles>,
     vocab: Arc<HashMap<char, i32>>,
-    device: Device,
-    device_report: DeviceReport,
-    weights: Buffer,
-    parameters: u64,
-    variant: String,
+    loaded: Loaded,
 }
 
 /// Loads the model at `path` (a folder, or the weights in it) on `device`.
@@ -109,25 +102,21 @@ pub fn open(
         device.threads(),
     )?;
     let net = Net::load(&root, size, device)?;
-    let parameters = loader.parameters();
-    let weights = loader.finish()?;
+    let mut loaded = Loaded::new(path, device);
+    loaded.finish(loader)?;
     Ok(KokoroModel {
         net: Arc::new(net),
         source: Arc::new(source),
         styles: Arc::new(styles),
         vocab: Arc::new(vocab),
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        weights,
-        parameters,
-        variant: ModelInfo::variant_of(path),
+        loaded,
     })
 }
 
 impl KokoroModel {
     /// The network with state of its own.
     pub fn machine(&self) -> Machine {
-        Machine::new(&self.device, self.net.clone(), self.source.clone())
+        Machine::new(self.loaded.device(), self.net.clone(), self.source.clone())
     }
 
     /// The voices.
@@ -144,15 +133,7 @@ impl KokoroModel {
 impl Model for KokoroModel {
     fn info(&self) -> ModelInfo {
         let languages = ["en", "es", "fr", "hi", "it", "pt"];
-        ModelInfo {
-            family: "kokoro".into(),
-            variant: self.variant.clone(),
-            languages: languages.map(str::to_owned).into(),
-            sample_rate: RATE,
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.weights.bytes() as u64,
-        }
+        self.loaded.info("kokoro", &languages, RATE)
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {

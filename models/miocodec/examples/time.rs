@@ -49,7 +49,7 @@ fn main() -> Result<(), Failure> {
             weights: &weights,
             wavlm: Some((&weights, "ssl_feature_extractor.model", WavLmSize::base(9))),
         };
-        Ok(build(sources, device, Policy::Native)?)
+        Ok(build(sources, variant.as_ref(), device, Policy::Native)?)
     };
     let (model, report) = options.on_device(&RunContext::new(), load)?;
     eprintln!("{}", report.device);

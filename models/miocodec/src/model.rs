@@ -8,10 +8,10 @@ use std::{
 use audiocpp::{
     backend::FastPath,
     engine::{
-        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, OptionKind,
-        OptionSpec, Options, Result, RunContext, Scope, Session, Stage, Task,
+        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, OptionKind, OptionSpec,
+        Options, Result, RunContext, Scope, Session, Stage, Task,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     nn::{WavLm, WavLmSize},
     weights::{self, Loader, Policy, Source},
 };
@@ -85,12 +85,9 @@ impl Family for MioCodec {
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
         options.options.check("miocodec", OPTIONS, Scope::Load)?;
-        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
+        let policy = options.policy()?;
         let wavlm = options.options.text("wavlm").map(Path::new);
-        let load = |device: &Device| Ok(open(path, wavlm, device, policy)?);
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        options.load(context, |device| Ok(open(path, wavlm, device, policy)?))
     }
 }
 
@@ -134,11 +131,7 @@ pub struct Sources<'s> {
 /// A loaded codec; sessions share its weights.
 pub struct MioCodecModel {
     nets: Arc<Networks>,
-    device: Device,
-    device_report: DeviceReport,
-    buffers: Vec<Buffer>,
-    parameters: u64,
-    variant: String,
+    loaded: Loaded,
 }
 
 /// Loads the package at `path` on `device`, with WavLM from the file or folder `wavlm` if one is
@@ -205,17 +198,16 @@ pub fn open(
         weights: &*source,
         wavlm,
     };
-    let mut model = build(sources, device, policy)?;
-    model.variant = ModelInfo::variant_of(folder);
-    Ok(model)
+    build(sources, folder, device, policy)
 }
 
-/// Builds a codec from weights that are open.
+/// Builds a codec from weights that are open; `path` gives it its name.
 ///
 /// # Errors
 /// [`LoadError`]: weights that are missing or have other shapes, a device without room.
 pub fn build(
     sources: Sources,
+    path: &Path,
     device: &Device,
     policy: Policy,
 ) -> std::result::Result<MioCodecModel, LoadError> {
@@ -226,7 +218,7 @@ pub fn build(
         wavlm,
     } = sources;
     let short = device.fast_path(FastPath::ShortConv);
-    let (mut buffers, mut parameters) = (Vec::new(), 0);
+    let mut loaded = Loaded::new(path, device);
     let wavlm = match wavlm {
         Some((source, prefix, size)) => {
             for (what, found, wanted) in [
@@ -246,8 +238,7 @@ pub fn build(
                 root.pp(prefix)
             };
             let wavlm = WavLm::load(&root, size)?;
-            parameters += loader.parameters();
-            buffers.push(loader.finish()?);
+            loaded.finish(loader)?;
             Some(wavlm)
         }
         None => None,
@@ -264,8 +255,7 @@ pub fn build(
         }
         None => None,
     };
-    parameters += loader.parameters();
-    buffers.push(loader.finish()?);
+    loaded.finish(loader)?;
     Ok(MioCodecModel {
         nets: Arc::new(Networks {
             encoder,
@@ -273,11 +263,7 @@ pub fn build(
             vocoder,
             config,
         }),
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        buffers,
-        parameters,
-        variant: String::new(),
+        loaded,
     })
 }
 
@@ -287,21 +273,14 @@ impl MioCodecModel {
     /// # Errors
     /// A transform that cannot be.
     pub fn machine(&self) -> Result<Machine> {
-        Machine::new(&self.device, self.nets.clone())
+        Machine::new(self.loaded.device(), self.nets.clone())
     }
 }
 
 impl Model for MioCodecModel {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            family: "miocodec".into(),
-            variant: self.variant.clone(),
-            languages: Vec::new(),
-            sample_rate: self.nets.config.sample_rate,
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.buffers.iter().map(|b| b.bytes() as u64).sum(),
-        }
+        self.loaded
+            .info("miocodec", &[], self.nets.config.sample_rate)
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {

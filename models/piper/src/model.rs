@@ -7,10 +7,10 @@ use std::{
 
 use audiocpp::{
     engine::{
-        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, Options, Result,
+        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, Options, Result,
         RunContext, Scope, Session, Speaker, Stage, Task, VoiceInfo,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     sampling::TorchRandom,
     weights::{self, Loader, Policy, Source},
 };
@@ -92,11 +92,8 @@ impl Family for Piper {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
-        let load = |device: &Device| Ok(open(path, device, policy)?);
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        let policy = options.policy()?;
+        options.load(context, |device| Ok(open(path, device, policy)?))
     }
 }
 
@@ -104,11 +101,7 @@ impl Family for Piper {
 pub struct PiperModel {
     net: Arc<Net>,
     config: Arc<VoiceConfig>,
-    device: Device,
-    device_report: DeviceReport,
-    weights: Buffer,
-    parameters: u64,
-    variant: String,
+    loaded: Loaded,
 }
 
 /// Loads the voice at `path` (file or folder) on `device`.
@@ -143,16 +136,12 @@ pub fn open(
     check(&config, &size, path)?;
     let loader = Loader::new(&source, device, policy);
     let net = Net::load(&loader.root(), size, device)?;
-    let parameters = loader.parameters();
-    let weights = loader.finish()?;
+    let mut loaded = Loaded::new(path, device);
+    loaded.finish(loader)?;
     Ok(PiperModel {
         net: Arc::new(net),
         config: Arc::new(config),
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        weights,
-        parameters,
-        variant: ModelInfo::variant_of(path),
+        loaded,
     })
 }
 
@@ -189,7 +178,7 @@ fn check(config: &VoiceConfig, size: &NetSize, path: &Path) -> std::result::Resu
 impl PiperModel {
     /// The network with state of its own.
     pub fn machine(&self) -> Machine {
-        Machine::new(&self.device, self.net.clone())
+        Machine::new(self.loaded.device(), self.net.clone())
     }
 
     /// The network.
@@ -206,15 +195,7 @@ impl PiperModel {
 impl Model for PiperModel {
     fn info(&self) -> ModelInfo {
         let language = self.config.language.split('-').next().unwrap_or_default();
-        ModelInfo {
-            family: "piper".into(),
-            variant: self.variant.clone(),
-            languages: vec![language.to_owned()],
-            sample_rate: self.config.rate,
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.weights.bytes() as u64,
-        }
+        self.loaded.info("piper", &[language], self.config.rate)
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {

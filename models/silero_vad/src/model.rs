@@ -7,11 +7,11 @@ use std::{
 
 use audiocpp::{
     engine::{
-        DetectSpeechRequest, DeviceReport, Error, Family, FamilyInfo, FrameDetector, LoadOptions,
-        Model, ModelInfo, OptionKind, OptionSpec, Options, Result, RunContext, Scope, Session,
+        DetectSpeechRequest, Error, Family, FamilyInfo, FrameDetector, LoadOptions, Loaded, Model,
+        ModelInfo, OptionKind, OptionSpec, Options, Result, RunContext, Scope, Session,
         SpeechDetector, Stage, Task,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     weights::{self, Loader, Policy, Source},
 };
 
@@ -82,11 +82,8 @@ impl Family for SileroVad {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
-        let load = |device: &Device| Ok(open(path, device, policy)?);
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        let policy = options.policy()?;
+        options.load(context, |device| Ok(open(path, device, policy)?))
     }
 }
 
@@ -104,11 +101,7 @@ fn networks(source: Arc<dyn Source>) -> Vec<(Named, Size)> {
 /// Loaded networks, one for each rate; sessions share their weights.
 pub struct SileroModel {
     nets: Vec<Arc<Net>>,
-    device: Device,
-    device_report: DeviceReport,
-    weights: Vec<Buffer>,
-    parameters: u64,
-    variant: String,
+    loaded: Loaded,
 }
 
 /// Loads the networks at `path` (file or folder) on `device`.
@@ -132,17 +125,13 @@ pub fn open(
     }
     let mut model = SileroModel {
         nets: Vec::new(),
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        weights: Vec::new(),
-        parameters: 0,
-        variant: ModelInfo::variant_of(path),
+        loaded: Loaded::new(path, device),
     };
     for (named, size) in found {
         let loader = Loader::new(&named, device, policy);
         let net = Net::load(&loader.root(), size).map_err(LoadError::Weights)?;
-        model.parameters += loader.parameters() + net.cell.parameters();
-        model.weights.push(loader.finish()?);
+        model.loaded.count(net.cell.parameters());
+        model.loaded.finish(loader)?;
         model.nets.push(Arc::new(net));
     }
     Ok(model)
@@ -157,28 +146,21 @@ impl SileroModel {
     /// The network for `rate`, if there is one, at work.
     pub fn machine(&self, rate: u32) -> Option<Machine> {
         let net = self.nets.iter().find(|net| net.size.rate == rate)?;
-        Some(Machine::new(&self.device, net.clone()))
+        Some(Machine::new(self.loaded.device(), net.clone()))
     }
 }
 
 impl Model for SileroModel {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            family: "silero_vad".into(),
-            variant: self.variant.clone(),
-            languages: Vec::new(),
-            sample_rate: self.rates().last().unwrap_or_default(),
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.weights.iter().map(|b| b.bytes() as u64).sum(),
-        }
+        self.loaded
+            .info("silero_vad", &[], self.rates().last().unwrap_or_default())
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {
         options.check("silero_vad", OPTIONS, Scope::Session)?;
         match task {
             Task::Vad => {
-                let machine = |net: &Arc<Net>| Machine::new(&self.device, net.clone());
+                let machine = |net: &Arc<Net>| Machine::new(self.loaded.device(), net.clone());
                 let frames = Frames {
                     machines: self.nets.iter().map(machine).collect(),
                     stream: None,
@@ -192,7 +174,7 @@ impl Model for SileroModel {
     fn stages(&self) -> Result<Vec<Stage>> {
         let mut stages = Vec::new();
         for net in &self.nets {
-            let mut machine = Machine::new(&self.device, net.clone());
+            let mut machine = Machine::new(self.loaded.device(), net.clone());
             let mut state = machine.start();
             let mut values = Vec::new();
             machine.probabilities(&mut state, &test_sound(net.size), &mut values)?;

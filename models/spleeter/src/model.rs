@@ -7,10 +7,10 @@ use std::{
 
 use audiocpp::{
     engine::{
-        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, Options, Result,
+        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, Options, Result,
         RunContext, Scope, Separator, Session, Stage, Task,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     weights::{self, Loader, Policy, Source},
 };
 
@@ -124,11 +124,8 @@ impl Family for Spleeter {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
-        let load = |device: &Device| Ok(open(path, device, policy)?);
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        let policy = options.policy()?;
+        options.load(context, |device| Ok(open(path, device, policy)?))
     }
 }
 
@@ -136,11 +133,7 @@ impl Family for Spleeter {
 pub struct SpleeterModel {
     nets: Arc<Vec<UNet>>,
     variant: Arc<Variant>,
-    device: Device,
-    device_report: DeviceReport,
-    weights: Vec<Buffer>,
-    parameters: u64,
-    name: String,
+    loaded: Loaded,
 }
 
 /// Loads the model at `path` (file or folder) on `device`.
@@ -152,14 +145,12 @@ pub fn open(
     device: &Device,
     policy: Policy,
 ) -> std::result::Result<SpleeterModel, LoadError> {
-    let (mut nets, mut buffers, mut parameters) = (Vec::new(), Vec::new(), 0);
+    let (mut nets, mut loaded) = (Vec::new(), Loaded::new(path, device));
     let mut load = |source: &dyn Source, prefix: Option<&str>, elu: bool| {
         let loader = Loader::new(source, device, policy);
         let root = prefix.map_or(loader.root(), |prefix| loader.root().pp(prefix));
         nets.push(UNet::load(&root, elu)?);
-        parameters += loader.parameters();
-        buffers.push(loader.finish()?);
-        Ok::<_, LoadError>(())
+        Ok::<_, LoadError>(loaded.finish(loader)?)
     };
     let variant = match Package::find(path) {
         Some(Package::Files(variant, files)) => {
@@ -195,32 +186,24 @@ pub fn open(
     Ok(SpleeterModel {
         nets: Arc::new(nets),
         variant: Arc::new(variant),
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        weights: buffers,
-        parameters,
-        name: ModelInfo::variant_of(path),
+        loaded,
     })
 }
 
 impl SpleeterModel {
     /// The networks with graphs of their own.
     pub fn machine(&self) -> Machine {
-        Machine::new(&self.device, self.nets.clone(), self.variant.clone())
+        Machine::new(
+            self.loaded.device(),
+            self.nets.clone(),
+            self.variant.clone(),
+        )
     }
 }
 
 impl Model for SpleeterModel {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            family: "spleeter".into(),
-            variant: self.name.clone(),
-            languages: Vec::new(),
-            sample_rate: RATE,
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.weights.iter().map(|b| b.bytes() as u64).sum(),
-        }
+        self.loaded.info("spleeter", &[], RATE)
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {

@@ -10,7 +10,7 @@
 use std::time::Instant;
 
 use audiocpp::{
-    engine::{LoadOptions, RunContext},
+    engine::{LoadOptions, Loaded, RunContext},
     graph::{BufferBuilder, DType, Device, DeviceTensor, Graph, GraphError, Scope},
     weights::{Computed, Policy},
 };
@@ -45,10 +45,13 @@ fn main() -> Result<(), Failure> {
     let config = Config::read(&settings(size)?, "config.json".as_ref())?;
     let tokens = config.tokens;
     let begun = Instant::now();
-    let loaded = Net::load(&Computed::new(fill), config, &device, policy)?;
-    let bytes: usize = loaded.buffers.iter().map(|buffer| buffer.bytes()).sum();
+    let mut loaded = Loaded::new(size.as_ref(), &device);
+    let net = Net::load(&Computed::new(fill), config, &mut loaded, policy)?;
     let load = begun.elapsed().as_secs_f64();
-    let net = std::sync::Arc::new(loaded.net);
+    let (net, info) = (
+        std::sync::Arc::new(net),
+        loaded.info("vibevoice", &[], RATE),
+    );
     let mut machine = Machine::new(&device, net.clone())?;
 
     let voice = vec![0.05f32; 30 * RATE as usize];
@@ -86,7 +89,7 @@ fn main() -> Result<(), Failure> {
         "real_time_factor": (lm + rest) / (frames as f64 * frame_s),
         "frame_ms": each(lm + rest), "language_model_ms": each(lm), "speech_ms": each(rest),
         "parts_ms": parts, "read_s": read, "voice_30s_s": voice, "load_s": load,
-        "weight_mib": bytes >> 20, "parameters": loaded.parameters, "peak_mib": peak_mib(),
+        "weight_mib": info.weight_bytes >> 20, "parameters": info.parameters, "peak_mib": peak_mib(),
     });
     println!("{line}");
     Ok(())

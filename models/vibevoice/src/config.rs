@@ -270,12 +270,16 @@ impl AsrTokens {
         }
     }
 
-    /// The largest of them.
-    pub fn largest(&self) -> u32 {
-        let turns = self.turn_start.max(self.turn_end);
-        [self.start, self.end, self.frame, self.eos]
-            .into_iter()
-            .fold(turns, u32::max)
+    /// All of them.
+    pub fn all(&self) -> [u32; 6] {
+        [
+            self.start,
+            self.end,
+            self.frame,
+            self.eos,
+            self.turn_start,
+            self.turn_end,
+        ]
     }
 }
 

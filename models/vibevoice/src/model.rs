@@ -8,10 +8,10 @@ use std::{
 use audiocpp::{
     backend::FastPath,
     engine::{
-        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, Options, Result,
+        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, Options, Result,
         RunContext, Scope, Session, Stage, Task, package::held_file,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     text::tokenizer::Tokenizer,
     weights::{self, Policy},
 };
@@ -54,7 +54,7 @@ impl Family for VibeVoice {
     }
 
     fn precise(&self, name: &str) -> bool {
-        PRECISE.iter().any(|part| name.contains(part))
+        precise(name)
     }
 
     fn can_load(&self, path: &Path) -> bool {
@@ -67,27 +67,27 @@ impl Family for VibeVoice {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
-        let load = |device: &Device| Ok(open(path, device, policy)?);
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        let policy = options.policy()?;
+        options.load(context, |device| Ok(open(path, device, policy)?))
     }
 }
 
-/// Names of tensors in which errors are heard: the tokenizers, what leads to them and from them, the
-/// head, and tables that rows are looked up in.
-pub(crate) const PRECISE: [&str; 9] = [
-    "_tokenizer",
-    "audio_tower",
-    "connector",
-    "projector",
-    "prediction_head",
-    "diffusion_head",
-    "embed_tokens",
-    "eos_classifier",
-    "input_types",
-];
+/// Whether errors in the tensor `name` are heard: the tokenizers, what leads to them and from them,
+/// the head, and tables that rows are looked up in.
+pub(crate) fn precise(name: &str) -> bool {
+    const PARTS: [&str; 9] = [
+        "_tokenizer",
+        "audio_tower",
+        "connector",
+        "projector",
+        "prediction_head",
+        "diffusion_head",
+        "embed_tokens",
+        "eos_classifier",
+        "input_types",
+    ];
+    PARTS.iter().any(|part| name.contains(part))
+}
 
 /// Whether the package at `path` is one file that holds its settings, too.
 fn is_single(path: &Path) -> bool {
@@ -108,15 +108,39 @@ pub(crate) fn settings(path: &Path) -> Option<(PathBuf, Value)> {
     Some((file, json))
 }
 
+/// As [`settings`], of a package of the family called `title`.
+pub(crate) fn fitting(
+    path: &Path,
+    title: &str,
+    fits: fn(&Value) -> bool,
+) -> std::result::Result<(PathBuf, Value), LoadError> {
+    let found = settings(path).filter(|(_, json)| fits(json));
+    found.ok_or_else(|| {
+        let problem = format!("no {title}: a config.json with its parts is wanted");
+        LoadError::package(path, problem)
+    })
+}
+
+/// The tokens that a model looks for must be of its vocabulary.
+pub(crate) fn check_tokens(
+    tokens: &[u32],
+    vocab: usize,
+    file: &Path,
+) -> std::result::Result<(), LoadError> {
+    match tokens.iter().find(|&&token| token as usize >= vocab) {
+        None => Ok(()),
+        Some(token) => {
+            let problem = format!("token {token} of a vocabulary of {vocab}");
+            Err(LoadError::package(file, problem))
+        }
+    }
+}
+
 /// A loaded model; sessions share its weights.
 pub struct VibeVoiceModel {
     net: Arc<Net>,
     tokenizer: Arc<Tokenizer>,
-    device: Device,
-    device_report: DeviceReport,
-    weights: Vec<Buffer>,
-    parameters: u64,
-    variant: String,
+    loaded: Loaded,
 }
 
 /// Loads the model at `path` (a folder, or the weights in it) on `device`.
@@ -128,33 +152,23 @@ pub fn open(
     device: &Device,
     policy: Policy,
 ) -> std::result::Result<VibeVoiceModel, LoadError> {
-    let found = settings(path).filter(|(_, json)| Config::fits(json));
-    let (file, json) = found.ok_or_else(|| {
-        LoadError::package(path, "no VibeVoice: a config.json with its parts is wanted")
-    })?;
+    let (file, json) = fitting(path, "VibeVoice", Config::fits)?;
     let mut config = Config::read(&json, &file)?;
     let tokenizer = tokenizer(&file)?;
     config.tokens = tokens(&tokenizer, config.tokens);
-    let most = config.tokens.all().into_iter().max().unwrap_or(0) as usize;
-    if most >= config.lm.vocab {
-        let problem = format!("token {most} of a vocabulary of {}", config.lm.vocab);
-        return Err(LoadError::package(&file, problem));
-    }
+    check_tokens(&config.tokens.all(), config.lm.vocab, &file)?;
     let naming = if config.renamed {
         Naming::Hf
     } else {
         Naming::Original
     };
     let source = Named::new(weights::open(path)?, naming);
-    let loaded = Net::load(&source, config, device, policy)?;
+    let mut loaded = Loaded::new(path, device);
+    let net = Net::load(&source, config, &mut loaded, policy)?;
     Ok(VibeVoiceModel {
-        net: Arc::new(loaded.net),
+        net: Arc::new(net),
         tokenizer: Arc::new(tokenizer),
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        weights: loaded.buffers,
-        parameters: loaded.parameters,
-        variant: ModelInfo::variant_of(path),
+        loaded,
     })
 }
 
@@ -195,12 +209,12 @@ impl VibeVoiceModel {
     /// # Errors
     /// A device without room.
     pub fn machine(&self) -> Result<Machine> {
-        Ok(Machine::new(&self.device, self.net.clone())?)
+        Ok(Machine::new(self.loaded.device(), self.net.clone())?)
     }
 
     /// The device that holds the weights.
     pub fn device(&self) -> &Device {
-        &self.device
+        self.loaded.device()
     }
 
     /// The network.
@@ -211,15 +225,7 @@ impl VibeVoiceModel {
 
 impl Model for VibeVoiceModel {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            family: "vibevoice".into(),
-            variant: self.variant.clone(),
-            languages: ["en", "zh"].map(str::to_owned).into(),
-            sample_rate: RATE,
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.weights.iter().map(|b| b.bytes() as u64).sum(),
-        }
+        self.loaded.info("vibevoice", &["en", "zh"], RATE)
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {
@@ -228,7 +234,7 @@ impl Model for VibeVoiceModel {
             Task::Tts | Task::Clon => {
                 let machine = self.machine()?;
                 let tokenizer = self.tokenizer.clone();
-                let talker = Talker::new(machine, tokenizer, &self.device);
+                let talker = Talker::new(machine, tokenizer, self.loaded.device());
                 Ok(Session::Synthesize(Box::new(talker)))
             }
             other => Err(Error::other_task("vibevoice", Task::Tts, other)),
@@ -270,7 +276,7 @@ fn stages(model: &VibeVoiceModel) -> Result<Vec<Stage>> {
     let first = machine.frame(&noise, guidance)?;
     machine.hear()?;
     let heard = machine.hidden()?;
-    let decoded = decode(&model.device, &model.net, &latents)?;
+    let decoded = decode(model.loaded.device(), &model.net, &latents)?;
     let stage = |name: &str, values| Stage {
         name: name.into(),
         values,

@@ -1,7 +1,8 @@
 //! The boxes of the figure in the crate's documentation.
 
 use audiocpp::{
-    graph::{Buffer, Device, DeviceTensor, Tensor},
+    engine::Loaded,
+    graph::{DeviceTensor, Tensor},
     nn::{CausalLm, Linear, RmsNorm},
     weights::{Loader, Policy, Source, Weights},
 };
@@ -44,6 +45,16 @@ impl Connector {
     }
 }
 
+/// The types of the language model, the diffusion head and everything else under `policy`. What is
+/// sensitive keeps more bits: the head, whose errors add up over the steps, has 8 at least, and the
+/// tokenizers and connectors 16.
+pub fn types(policy: Policy) -> [Policy; 3] {
+    match policy {
+        Policy::Q4K | Policy::Q8_0 => [policy, Policy::Q8_0, Policy::F16],
+        other => [other; 3],
+    }
+}
+
 /// How latents of the tokenizer and those of the diffusion head belong together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scaling {
@@ -54,6 +65,18 @@ pub struct Scaling {
 }
 
 impl Scaling {
+    /// Reads `speech_scaling_factor` and `speech_bias_factor`.
+    pub fn load(weights: &Weights) -> Result<Scaling, LoadError> {
+        let scalar = |name| -> Result<f32, LoadError> {
+            let value = weights.host(&[1], name)?;
+            Ok(value.data.first().copied().unwrap_or(1.0))
+        };
+        Ok(Scaling {
+            scale: scalar("speech_scaling_factor")?,
+            bias: scalar("speech_bias_factor")?,
+        })
+    }
+
     /// The tokenizer's latents as the head and the connector know them.
     pub fn inward<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
         x.scale_add(self.scale, self.bias * self.scale)
@@ -80,34 +103,18 @@ pub struct Net {
     pub head: Head,
 }
 
-/// A network's weights on a device, and how many they are.
-pub struct Loaded {
-    /// The network.
-    pub net: Net,
-    /// Its memory.
-    pub buffers: Vec<Buffer>,
-    /// Number of parameters.
-    pub parameters: u64,
-}
-
 impl Net {
-    /// Reads all parts from `source` (by the original names) with the language model in the type of
-    /// `policy`. What is sensitive keeps more bits: the diffusion head, whose errors add up over the
-    /// steps, has 8 at least, and the tokenizers and connectors 16.
+    /// Reads all parts from `source` (by the original names) into `loaded`, in [`types`] of `policy`.
     ///
     /// # Errors
     /// A tensor that is missing or has another shape; a device without room.
     pub fn load(
         source: &dyn Source,
         config: Config,
-        device: &Device,
+        loaded: &mut Loaded,
         policy: Policy,
-    ) -> Result<Loaded, LoadError> {
-        let (head_policy, plain) = match policy {
-            Policy::Q4K | Policy::Q8_0 => (Policy::Q8_0, Policy::F16),
-            other => (other, other),
-        };
-        let loaders = [policy, head_policy, plain].map(|p| Loader::new(source, device, p));
+    ) -> Result<Net, LoadError> {
+        let loaders = types(policy).map(|p| Loader::new(source, loaded.device(), p));
         let [lm_part, head_part, plain_part] = loaders.each_ref().map(|l| l.root().pp("model"));
         let width = config.lm.width;
         let (acoustic, semantic) = (&config.acoustic, &config.semantic);
@@ -115,10 +122,6 @@ impl Net {
         let decoder = tokenizer.pp("decoder");
         let hears = plain_part.pp("semantic_tokenizer.encoder");
         let connector = |name, inputs| Connector::load(&plain_part.pp(name), inputs, width);
-        let scalar = |name| -> Result<f32, LoadError> {
-            let value = plain_part.host(&[1], name)?;
-            Ok(value.data.first().copied().unwrap_or(1.0))
-        };
         let head_table = || {
             let table = loaders[0]
                 .root()
@@ -131,22 +134,16 @@ impl Net {
             semantic_encoder: Encoder::load(&hears, semantic)?,
             acoustic_connector: connector("acoustic_connector", acoustic.latent)?,
             semantic_connector: connector("semantic_connector", semantic.latent)?,
-            scaling: Scaling {
-                scale: scalar("speech_scaling_factor")?,
-                bias: scalar("speech_bias_factor")?,
-            },
+            scaling: Scaling::load(&plain_part)?,
             lm: CausalLm::load(&lm_part.pp("language_model"), config.lm, true)?,
             lm_head: if config.tied { None } else { head_table()? },
             head: Head::load(&head_part.pp("prediction_head"), &config.head)?,
             config,
         };
-        let parameters = loaders.iter().map(Loader::parameters).sum();
-        let buffers = loaders.map(Loader::finish).into_iter();
-        Ok(Loaded {
-            net,
-            buffers: buffers.collect::<Result<_, _>>()?,
-            parameters,
-        })
+        for loader in loaders {
+            loaded.finish(loader)?;
+        }
+        Ok(net)
     }
 
     /// The embedding of frames that were spoken, from their latents `[frames, latent]` as the head

@@ -9,11 +9,11 @@ use audiocpp::{
     audio::{AudioSource, LogMel, LogMelConfig},
     backend::FastPath,
     engine::{
-        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, OptionKind,
-        OptionSpec, Options, Result, RunContext, Scope, Session, Stage, Task, Transcribe,
-        TranscribeRequest, Transcript,
+        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, OptionKind, OptionSpec,
+        Options, Result, RunContext, Scope, Session, Stage, Task, Transcribe, TranscribeRequest,
+        Transcript,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     weights::{self, Format, Loader, Policy, Source, Value},
 };
 
@@ -134,14 +134,11 @@ impl Family for Whisper {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let load = |device: &Device| {
+        options.load(context, |device| {
             let source = weights::open(path).map_err(LoadError::from)?;
             let policy = options.weight_policy(device, &*source)?;
             Ok(open_source(&*source, path, device, policy)?)
-        };
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        })
     }
 }
 
@@ -150,11 +147,7 @@ pub struct WhisperModel {
     net: Arc<Net>,
     tokenizer: Arc<WhisperTokenizer>,
     mel: Arc<LogMel>,
-    device: Device,
-    device_report: DeviceReport,
-    weights: Buffer,
-    parameters: u64,
-    variant: String,
+    loaded: Loaded,
 }
 
 /// Loads the model at `path` (file or folder) on `device`.
@@ -184,25 +177,21 @@ fn open_source(
     let loader = Loader::new(source, device, policy);
     let vocab = config.vocab;
     let net = naming.load(&loader.root(), config)?;
-    let parameters = loader.parameters();
+    let mut loaded = Loaded::new(path, device);
     // A vocabulary of 50,000 tokens takes about as long to read as the weights of a small model.
     let folder = model_folder(path);
-    let (tokenizer, weights) = std::thread::scope(|scope| {
+    let (tokenizer, finished) = std::thread::scope(|scope| {
         let tokenizer = scope.spawn(|| read_tokenizer(source, folder.as_deref(), vocab));
-        let weights = loader.finish();
-        (tokenizer.join(), weights)
+        let finished = loaded.finish(loader);
+        (tokenizer.join(), finished)
     });
     let tokenizer = tokenizer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    let weights = weights?;
+    finished?;
     Ok(WhisperModel {
         net: Arc::new(net),
         tokenizer: Arc::new(tokenizer),
         mel: Arc::new(mel),
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        weights,
-        parameters,
-        variant: ModelInfo::variant_of(path),
+        loaded,
     })
 }
 
@@ -285,7 +274,7 @@ impl WhisperModel {
     /// A device without room for the state.
     pub fn machine(&self) -> std::result::Result<Machine, LoadError> {
         Ok(Machine::new(
-            &self.device,
+            self.loaded.device(),
             self.net.clone(),
             self.net.config.text_ctx,
         )?)
@@ -295,24 +284,15 @@ impl WhisperModel {
 impl Model for WhisperModel {
     fn info(&self) -> ModelInfo {
         let languages = match self.tokenizer.is_multilingual() {
-            false => vec!["en".to_owned()],
+            false => vec!["en"],
             true => self
                 .tokenizer
                 .special()
                 .languages()
                 .filter_map(|token| self.tokenizer.language_of(token))
-                .map(str::to_owned)
                 .collect(),
         };
-        ModelInfo {
-            family: "whisper".into(),
-            variant: self.variant.clone(),
-            languages,
-            sample_rate: RATE,
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.weights.bytes() as u64,
-        }
+        self.loaded.info("whisper", &languages, RATE)
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {

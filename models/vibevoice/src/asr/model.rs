@@ -6,11 +6,11 @@ use audiocpp::{
     audio::{AudioSource, mono_at},
     backend::FastPath,
     engine::{
-        DeviceReport, Error, Event, Family, FamilyInfo, LoadOptions, Model, ModelInfo, OptionKind,
+        Error, Event, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, OptionKind,
         OptionSpec, Options, Result, RunContext, Scope, Segment, Session, Stage, Task, Transcribe,
         TranscribeRequest, Transcript, Unit,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     sampling::TorchRandom,
     text::tokenizer::Tokenizer,
     weights::{self, Policy},
@@ -25,7 +25,7 @@ use super::{
 use crate::{
     LoadError,
     config::{AsrConfig, AsrTokens, RATE},
-    model::{PRECISE, settings, tokenizer},
+    model::{check_tokens, fitting, precise, settings, tokenizer},
     names::{Named, Naming},
     speech::{add_noise, bring_to_level},
 };
@@ -80,7 +80,7 @@ impl Family for VibeVoiceAsr {
     }
 
     fn precise(&self, name: &str) -> bool {
-        PRECISE.iter().any(|part| name.contains(part))
+        precise(name)
     }
 
     fn can_load(&self, path: &Path) -> bool {
@@ -93,11 +93,8 @@ impl Family for VibeVoiceAsr {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
-        let load = |device: &Device| Ok(open(path, device, policy)?);
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        let policy = options.policy()?;
+        options.load(context, |device| Ok(open(path, device, policy)?))
     }
 }
 
@@ -106,11 +103,7 @@ pub struct AsrModel {
     net: Arc<AsrNet>,
     tokenizer: Arc<Tokenizer>,
     tokens: AsrTokens,
-    device: Device,
-    device_report: DeviceReport,
-    weights: Vec<Buffer>,
-    parameters: u64,
-    variant: String,
+    loaded: Loaded,
 }
 
 /// Loads the model at `path` (a folder, or the weights in it) on `device`.
@@ -122,21 +115,11 @@ pub fn open(
     device: &Device,
     policy: Policy,
 ) -> std::result::Result<AsrModel, LoadError> {
-    let found = settings(path).filter(|(_, json)| AsrConfig::fits(json));
-    let (file, json) = found.ok_or_else(|| {
-        LoadError::package(
-            path,
-            "no VibeVoice-ASR: a config.json with its parts is wanted",
-        )
-    })?;
+    let (file, json) = fitting(path, "VibeVoice-ASR", AsrConfig::fits)?;
     let mut config = AsrConfig::read(&json, &file)?;
     let tokenizer = tokenizer(&file)?;
     config.tokens = config.tokens.named(|name| tokenizer.id(name));
-    let most = config.tokens.largest() as usize;
-    if most >= config.lm.vocab {
-        let problem = format!("token {most} of a vocabulary of {}", config.lm.vocab);
-        return Err(LoadError::package(&file, problem));
-    }
+    check_tokens(&config.tokens.all(), config.lm.vocab, &file)?;
     let naming = if config.renamed {
         Naming::HfAsr
     } else {
@@ -144,16 +127,13 @@ pub fn open(
     };
     let source = Named::new(weights::open(path)?, naming);
     let tokens = config.tokens;
-    let loaded = AsrNet::load(&source, config, device, policy)?;
+    let mut loaded = Loaded::new(path, device);
+    let net = AsrNet::load(&source, config, &mut loaded, policy)?;
     Ok(AsrModel {
-        net: Arc::new(loaded.net),
+        net: Arc::new(net),
         tokenizer: Arc::new(tokenizer),
         tokens,
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        weights: loaded.buffers,
-        parameters: loaded.parameters,
-        variant: ModelInfo::variant_of(path),
+        loaded,
     })
 }
 
@@ -163,21 +143,13 @@ impl AsrModel {
     /// # Errors
     /// A device without room.
     pub fn machine(&self) -> Result<AsrMachine> {
-        Ok(AsrMachine::new(&self.device, self.net.clone())?)
+        Ok(AsrMachine::new(self.loaded.device(), self.net.clone())?)
     }
 }
 
 impl Model for AsrModel {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            family: "vibevoice_asr".into(),
-            variant: self.variant.clone(),
-            languages: Vec::new(),
-            sample_rate: RATE,
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.weights.iter().map(|b| b.bytes() as u64).sum(),
-        }
+        self.loaded.info("vibevoice_asr", &[], RATE)
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {

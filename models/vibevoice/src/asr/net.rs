@@ -1,12 +1,19 @@
 //! The boxes of the figure.
 
 use audiocpp::{
-    graph::{Buffer, Device, DeviceTensor, Tensor},
+    engine::Loaded,
+    graph::{DeviceTensor, Tensor},
     nn::CausalLm,
     weights::{Loader, Policy, Source},
 };
 
-use crate::{LoadError, config::AsrConfig, layers::Past, net::Connector, tokenizer::Encoder};
+use crate::{
+    LoadError,
+    config::AsrConfig,
+    layers::Past,
+    net::{Connector, types},
+    tokenizer::Encoder,
+};
 
 /// The whole network.
 pub struct AsrNet {
@@ -20,27 +27,16 @@ pub struct AsrNet {
     pub lm_head: Option<DeviceTensor>,
 }
 
-/// A network's weights on a device, and how many they are.
-pub struct Loaded {
-    pub net: AsrNet,
-    pub buffers: Vec<Buffer>,
-    pub parameters: u64,
-}
-
 impl AsrNet {
-    /// Reads all parts from `source` (by the original names), the language model in the type of
-    /// `policy`; the encoders and connectors keep 16 bits.
+    /// Reads all parts from `source` (by the original names) into `loaded`, in [`types`] of `policy`.
     pub fn load(
         source: &dyn Source,
         config: AsrConfig,
-        device: &Device,
+        loaded: &mut Loaded,
         policy: Policy,
-    ) -> Result<Loaded, LoadError> {
-        let plain = match policy {
-            Policy::Q4K | Policy::Q8_0 => Policy::F16,
-            other => other,
-        };
-        let loaders = [policy, plain].map(|p| Loader::new(source, device, p));
+    ) -> Result<AsrNet, LoadError> {
+        let [language, _, plain] = types(policy);
+        let loaders = [language, plain].map(|p| Loader::new(source, loaded.device(), p));
         let [lm_part, plain_part] = loaders.each_ref().map(|l| l.root().pp("model"));
         let encoder = |name: &str, size| Encoder::load(&plain_part.pp(name).pp("encoder"), size);
         let connector =
@@ -59,13 +55,10 @@ impl AsrNet {
             lm_head: head,
             config,
         };
-        let parameters = loaders.iter().map(Loader::parameters).sum();
-        let buffers = loaders.map(Loader::finish).into_iter();
-        Ok(Loaded {
-            net,
-            buffers: buffers.collect::<Result<_, _>>()?,
-            parameters,
-        })
+        for loader in loaders {
+            loaded.finish(loader)?;
+        }
+        Ok(net)
     }
 
     /// Samples `[1, frames * hop, 1]` and noise of the acoustic latents `[1, frames, latent]` ->

@@ -9,11 +9,11 @@ use std::{
 use audiocpp::{
     backend::FastPath,
     engine::{
-        DeviceReport, Error, Family, FamilyInfo, LoadOptions, Model, ModelInfo, OptionKind,
-        OptionSpec, Options, Result, RunContext, Scope, Session, Speech, Stage, Synthesize,
-        SynthesizeRequest, Task, VoiceInfo,
+        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, OptionKind, OptionSpec,
+        Options, Result, RunContext, Scope, Session, Speech, Stage, Synthesize, SynthesizeRequest,
+        Task, VoiceInfo,
     },
-    graph::{Buffer, Device},
+    graph::Device,
     sampling::TorchRandom,
     text::tokenizer::Tokenizer,
     weights::{self, Policy},
@@ -28,7 +28,7 @@ use crate::{
     LoadError,
     config::{RATE, RealtimeConfig},
     machine::Guidance,
-    model::{PRECISE, settings, tokenizer},
+    model::{fitting, precise, settings, tokenizer},
     speech::{Output, Plan},
 };
 
@@ -83,7 +83,7 @@ impl Family for VibeVoiceRealtime {
     }
 
     fn precise(&self, name: &str) -> bool {
-        PRECISE.iter().any(|part| name.contains(part))
+        precise(name)
     }
 
     fn can_load(&self, path: &Path) -> bool {
@@ -96,11 +96,8 @@ impl Family for VibeVoiceRealtime {
         options: &LoadOptions,
         context: &RunContext,
     ) -> Result<Box<dyn Model>> {
-        let policy = options.asked_policy()?.unwrap_or(Policy::Native);
-        let load = |device: &Device| Ok(open(path, device, policy)?);
-        let (mut model, report) = options.on_device(context, load)?;
-        model.device_report = report;
-        Ok(Box::new(model))
+        let policy = options.policy()?;
+        options.load(context, |device| Ok(open(path, device, policy)?))
     }
 }
 
@@ -109,11 +106,7 @@ pub struct RealtimeModel {
     net: Arc<RealtimeNet>,
     tokenizer: Arc<Tokenizer>,
     voices: Arc<BTreeMap<String, PathBuf>>,
-    device: Device,
-    device_report: DeviceReport,
-    weights: Vec<Buffer>,
-    parameters: u64,
-    variant: String,
+    loaded: Loaded,
 }
 
 /// Loads the model at `path` (a folder, or the weights in it) on `device`.
@@ -126,26 +119,17 @@ pub fn open(
     device: &Device,
     policy: Policy,
 ) -> std::result::Result<RealtimeModel, LoadError> {
-    let found = settings(path).filter(|(_, json)| RealtimeConfig::fits(json));
-    let (file, json) = found.ok_or_else(|| {
-        LoadError::package(
-            path,
-            "no VibeVoice-Realtime: a config.json with its parts is wanted",
-        )
-    })?;
+    let (file, json) = fitting(path, "VibeVoice-Realtime", RealtimeConfig::fits)?;
     let config = RealtimeConfig::read(&json, &file)?;
     let tokenizer = tokenizer(&file)?;
     let voices = voices(&file.with_file_name("voices"))?;
-    let loaded = RealtimeNet::load(&*weights::open(path)?, config, device, policy)?;
+    let mut loaded = Loaded::new(path, device);
+    let net = RealtimeNet::load(&*weights::open(path)?, config, &mut loaded, policy)?;
     Ok(RealtimeModel {
-        net: Arc::new(loaded.net),
+        net: Arc::new(net),
         tokenizer: Arc::new(tokenizer),
         voices: Arc::new(voices),
-        device: device.clone(),
-        device_report: DeviceReport::of(device),
-        weights: loaded.buffers,
-        parameters: loaded.parameters,
-        variant: ModelInfo::variant_of(path),
+        loaded,
     })
 }
 
@@ -172,7 +156,10 @@ impl RealtimeModel {
     /// # Errors
     /// A device without room.
     pub fn machine(&self) -> Result<RealtimeMachine> {
-        Ok(RealtimeMachine::new(&self.device, self.net.clone())?)
+        Ok(RealtimeMachine::new(
+            self.loaded.device(),
+            self.net.clone(),
+        )?)
     }
 
     /// The voice called `name`, or the first.
@@ -203,15 +190,7 @@ fn read_voice(
 
 impl Model for RealtimeModel {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            family: "vibevoice_realtime".into(),
-            variant: self.variant.clone(),
-            languages: vec!["en".into()],
-            sample_rate: RATE,
-            parameters: self.parameters,
-            device: self.device_report.clone(),
-            weight_bytes: self.weights.iter().map(|b| b.bytes() as u64).sum(),
-        }
+        self.loaded.info("vibevoice_realtime", &["en"], RATE)
     }
 
     fn session(&self, task: Task, options: &Options) -> Result<Session> {

@@ -1,7 +1,8 @@
 //! The boxes of the figure.
 
 use audiocpp::{
-    graph::{Buffer, Device, DeviceTensor, Tensor},
+    engine::Loaded,
+    graph::{DeviceTensor, Tensor},
     nn::{CausalLm, Linear},
     weights::{Loader, Policy, Source},
 };
@@ -10,7 +11,7 @@ use crate::{
     LoadError,
     config::RealtimeConfig,
     head::Head,
-    net::{Connector, Scaling},
+    net::{Connector, Scaling, types},
     tokenizer::Decoder,
 };
 
@@ -35,35 +36,19 @@ pub struct RealtimeNet {
     pub ends: [Linear; 2],
 }
 
-/// A network's weights on a device, and how many they are.
-pub struct Loaded {
-    pub net: RealtimeNet,
-    pub buffers: Vec<Buffer>,
-    pub parameters: u64,
-}
-
 impl RealtimeNet {
-    /// Reads all parts from `source`, the language models in the type of `policy`; what is sensitive
-    /// keeps more bits, as in [`Net::load`](crate::net::Net::load).
+    /// Reads all parts from `source` into `loaded`, in [`types`] of `policy`.
     pub fn load(
         source: &dyn Source,
         config: RealtimeConfig,
-        device: &Device,
+        loaded: &mut Loaded,
         policy: Policy,
-    ) -> Result<Loaded, LoadError> {
-        let (head_policy, plain) = match policy {
-            Policy::Q4K | Policy::Q8_0 => (Policy::Q8_0, Policy::F16),
-            other => (other, other),
-        };
-        let loaders = [policy, head_policy, plain].map(|p| Loader::new(source, device, p));
+    ) -> Result<RealtimeNet, LoadError> {
+        let loaders = types(policy).map(|p| Loader::new(source, loaded.device(), p));
         let [lm_part, head_part, plain_part] = loaders.each_ref().map(|l| l.root().pp("model"));
         let width = config.upper.width;
         let decoder = plain_part.pp("acoustic_tokenizer.decoder");
         let connector = plain_part.pp("acoustic_connector");
-        let scalar = |name| -> Result<f32, LoadError> {
-            let value = plain_part.host(&[1], name)?;
-            Ok(value.data.first().copied().unwrap_or(1.0))
-        };
         let ends = |name, out| -> Result<Linear, LoadError> {
             let part = loaders[2].root().pp("tts_eos_classifier").pp(name);
             Ok(Linear {
@@ -77,21 +62,15 @@ impl RealtimeNet {
             types: plain_part.get_f32(&[2, width], "tts_input_types.weight")?,
             connector: Connector::load(&connector, config.acoustic.latent, width)?,
             head: Head::load(&head_part.pp("prediction_head"), &config.head)?,
-            scaling: Scaling {
-                scale: scalar("speech_scaling_factor")?,
-                bias: scalar("speech_bias_factor")?,
-            },
+            scaling: Scaling::load(&plain_part)?,
             decoder: Decoder::load(&decoder, &config.acoustic, &config.decoder_depths)?,
             ends: [ends("fc1", width)?, ends("fc2", 1)?],
             config,
         };
-        let parameters = loaders.iter().map(Loader::parameters).sum();
-        let buffers = loaders.map(Loader::finish).into_iter();
-        Ok(Loaded {
-            net,
-            buffers: buffers.collect::<Result<_, _>>()?,
-            parameters,
-        })
+        for loader in loaders {
+            loaded.finish(loader)?;
+        }
+        Ok(net)
     }
 
     /// x `[n, width]` as the upper language model is given it.

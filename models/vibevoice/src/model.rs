@@ -127,12 +127,12 @@ pub(crate) fn check_tokens(
     vocab: usize,
     file: &Path,
 ) -> std::result::Result<(), LoadError> {
-    match tokens.iter().find(|&&token| token as usize >= vocab) {
-        None => Ok(()),
-        Some(token) => {
-            let problem = format!("token {token} of a vocabulary of {vocab}");
+    match tokens.iter().max() {
+        Some(&most) if most as usize >= vocab => {
+            let problem = format!("token {most} of a vocabulary of {vocab}");
             Err(LoadError::package(file, problem))
         }
+        _ => Ok(()),
     }
 }
 

@@ -86,7 +86,10 @@ pub enum Event {
     /// Sound that is ready, of a request that streams.
     Speech(SpeechPart),
     /// The next stretch of every stem, of a request that streams; all are equally long.
-    Stems(Vec<Stem>),
+    Stems {
+        /// The stems.
+        stems: Vec<Stem>,
+    },
     /// Something the user should know that does not stop the run.
     Warning {
         /// One line.

@@ -124,7 +124,7 @@ impl EventSink for Progress {
             }
             Event::Warning { message } => self.warn(&message),
             Event::Stage { stage, seconds } => tracing::debug!("{stage}: {:.1} ms", seconds * 1e3),
-            Event::Speech(_) | Event::Stems(_) => {}
+            Event::Speech(_) | Event::Stems { .. } => {}
             Event::Segment(segment) => tracing::info!(
                 "{:.2} --> {:.2}{}",
                 segment.start,

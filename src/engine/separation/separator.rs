@@ -181,11 +181,11 @@ impl<'a, T> Output<'a, T> {
             .for_each(|lane| lane.drop_first(frames));
         self.frames += frames as u64;
         if self.request.stream {
-            let part = self.stems.clone();
+            let stems = self.stems.clone();
             self.stems
                 .iter_mut()
                 .for_each(|stem| stem.audio.samples.clear());
-            self.context.send(Event::Stems(part));
+            self.context.send(Event::Stems { stems });
         }
     }
 

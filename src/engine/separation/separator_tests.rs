@@ -141,7 +141,7 @@ fn a_stream_gives_the_same_sound_in_parts() {
     let parts = Arc::new(Mutex::new(vec![Vec::new(); 2]));
     let seen = parts.clone();
     let sink = move |event: Event| {
-        if let Event::Stems(stems) = event {
+        if let Event::Stems { stems } = event {
             let mut seen = seen.lock().unwrap();
             for (all, stem) in seen.iter_mut().zip(stems) {
                 all.extend(stem.audio.samples);

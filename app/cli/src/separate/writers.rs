@@ -263,7 +263,7 @@ impl Separating {
 impl EventSink for Separating {
     fn event(&self, event: Event) {
         match event {
-            Event::Stems(stems) => self.take(&stems),
+            Event::Stems { stems } => self.take(&stems),
             other => self.progress.event(other),
         }
     }

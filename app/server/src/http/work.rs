@@ -71,7 +71,7 @@ impl Work {
             let step = match self.run.replies.recv().await {
                 Some(Reply::Event(Event::Segment(segment))) => Step::Segment(segment),
                 Some(Reply::Event(Event::Speech(part))) => Step::Speech(part),
-                Some(Reply::Event(Event::Stems(stems))) => Step::Stems(stems),
+                Some(Reply::Event(Event::Stems { stems })) => Step::Stems(stems),
                 Some(Reply::Event(Event::Warning { message })) => {
                     self.warnings.push(message);
                     continue;

@@ -25,12 +25,13 @@ fn stems(list: &[&[f32]]) -> Answer {
         name: format!("stem {i}"),
         audio: audio(samples.to_vec(), 1),
     });
-    Event::Stems(stems.collect()).into()
+    Answer::Event(Event::Stems {
+        stems: stems.collect(),
+    })
 }
 
 fn event(answer: Option<Answer>) -> Event {
     match answer {
-        Some(Answer::Stems(stems)) => Event::Stems(stems),
         Some(Answer::Event(event)) => event,
         other => panic!("{other:?} is no event"),
     }
@@ -55,7 +56,7 @@ fn sound_travels_as_samples_and_arrives_where_it_belongs() {
         memory: 7,
     }));
     let mut incoming = Incoming::new(bytes.as_slice());
-    let Event::Stems(found) = event(incoming.receive().unwrap()) else {
+    let Event::Stems { stems: found } = event(incoming.receive().unwrap()) else {
         panic!("stems were sent");
     };
     assert_eq!(found[0].audio.samples, [0.25, -1.0]);
@@ -168,7 +169,7 @@ proptest! {
             }
         }
         prop_assert_eq!(found.len(), 2);
-        let Event::Stems(stems) = event(Some(found.remove(0))) else { panic!("stems were sent") };
+        let Event::Stems { stems } = event(Some(found.remove(0))) else { panic!("stems were sent") };
         let arrived: Vec<Vec<f32>> = stems.into_iter().map(|stem| stem.audio.samples).collect();
         prop_assert_eq!(arrived, sounds);
     }

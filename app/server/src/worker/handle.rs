@@ -193,7 +193,7 @@ impl Worker {
                     return Err(LoadEnd::Failed(error));
                 }
                 Answer::Event(event) => heard(event),
-                Answer::Beat | Answer::Done { .. } | Answer::Stems(_) => {}
+                Answer::Beat | Answer::Done { .. } => {}
             }
         }
     }
@@ -308,7 +308,6 @@ impl Worker {
             None => return Err(self.post_mortem(None).await),
         };
         match answer {
-            Ok(Answer::Stems(stems)) => Ok(Answer::Event(Event::Stems(stems))),
             Ok(answer) => Ok(answer),
             Err(error) => Err(self.post_mortem(Some(&error)).await),
         }

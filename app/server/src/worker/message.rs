@@ -2,7 +2,7 @@
 
 use audiocpp::{
     audio::Audio,
-    engine::{Error, Event, ModelInfo, Stem, VoiceInfo},
+    engine::{Error, Event, ModelInfo, VoiceInfo},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -48,8 +48,6 @@ pub enum Answer {
     Beat,
     /// Something happened while it loaded or ran.
     Event(Event),
-    /// [`Event::Stems`], which cannot be written as JSON with its type inside.
-    Stems(Vec<Stem>),
     /// The model is loaded.
     Loaded(Box<Loaded>),
     /// The job is done.
@@ -83,15 +81,6 @@ pub struct Loaded {
     pub memory: u64,
 }
 
-impl From<Event> for Answer {
-    fn from(event: Event) -> Answer {
-        match event {
-            Event::Stems(stems) => Answer::Stems(stems),
-            event => Answer::Event(event),
-        }
-    }
-}
-
 impl Message for Order {
     fn sounds(&mut self) -> Vec<&mut Audio> {
         match self {
@@ -108,7 +97,9 @@ impl Message for Answer {
     fn sounds(&mut self) -> Vec<&mut Audio> {
         match self {
             Answer::Event(Event::Speech(part)) => vec![&mut part.audio],
-            Answer::Stems(stems) => stems.iter_mut().map(|stem| &mut stem.audio).collect(),
+            Answer::Event(Event::Stems { stems }) => {
+                stems.iter_mut().map(|stem| &mut stem.audio).collect()
+            }
             Answer::Done { outcome, .. } => match &mut **outcome {
                 Outcome::Speech(speech) => vec![&mut speech.audio],
                 Outcome::Separation(separation) => {

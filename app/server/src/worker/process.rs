@@ -169,7 +169,7 @@ impl Desk {
     /// listened to must not pile it up.
     fn report(&self, event: Event) {
         self.events.fetch_add(1, Ordering::Relaxed);
-        self.send_or_end(event.into());
+        self.send_or_end(Answer::Event(event));
     }
 
     fn send(&self, message: impl Message) -> Result<(), FrameError> {

@@ -297,7 +297,9 @@ fn events(outcome: &mut Outcome) -> Vec<Event> {
                         audio,
                     }
                 });
-                Event::Stems(stems.collect())
+                Event::Stems {
+                    stems: stems.collect(),
+                }
             };
             let events = vec![halves(0), halves(1)];
             for stem in &mut it.stems {

@@ -223,7 +223,9 @@ async fn stems_that_stream_are_those_of_the_whole() {
     let (events, _) = finish(&mut start(&pool, "stems", streaming).await).await;
     let mut streamed = std::collections::BTreeMap::<String, Vec<f32>>::new();
     for event in events {
-        let Event::Stems(stems) = event else { continue };
+        let Event::Stems { stems } = event else {
+            continue;
+        };
         for stem in stems {
             streamed
                 .entry(stem.name)

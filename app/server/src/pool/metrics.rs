@@ -7,7 +7,6 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 const QUEUED: &str = "audiocpp_queued_jobs";
 const RUNNING: &str = "audiocpp_running_jobs";
 const WAITED: &str = "audiocpp_queue_seconds";
-const WORKED: &str = "audiocpp_job_seconds";
 const JOBS: &str = "audiocpp_jobs_total";
 const LOADED: &str = "audiocpp_load_seconds";
 const STARTS: &str = "audiocpp_worker_starts_total";
@@ -25,7 +24,6 @@ pub fn describe() {
         WAITED,
         "Seconds from accepting a job to its start, loading included"
     );
-    describe_histogram!(WORKED, "Seconds that a job ran");
     describe_counter!(
         JOBS,
         "Jobs by how they ended: done, failed, cancelled, lost, refused"
@@ -70,11 +68,8 @@ impl Meter {
     }
 
     /// A job ended.
-    pub fn ended(&self, how: &'static str, time: Option<Duration>) {
+    pub fn ended(&self, how: &'static str) {
         counter!(JOBS, "model" => self.0.clone(), "end" => how).increment(1);
-        if let Some(time) = time {
-            histogram!(WORKED, "model" => self.0.clone()).record(time);
-        }
     }
 
     /// A model was loaded in so many seconds.

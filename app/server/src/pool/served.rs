@@ -158,7 +158,7 @@ impl Accepted {
         if state.accepted >= places {
             let waiting = state.accepted - state.running;
             drop(state);
-            served.meter.ended("refused", None);
+            served.meter.ended("refused");
             let limit = served.plan.queue_length;
             return Err(served.busy(format!(
                 "{waiting} requests wait already; the limit is {limit}"

@@ -39,7 +39,7 @@ pub async fn serve(
         Ok(outcome) => ("done", Reply::Done(outcome)),
         Err(refusal) => (end_of(&refusal), Reply::Failed(refusal)),
     };
-    served.meter.ended(end, None);
+    served.meter.ended(end);
     tracing::info!(end, seconds = time.as_secs_f64(), "job");
     // Nobody may be listening any more.
     let _ = replies.send(reply).await;

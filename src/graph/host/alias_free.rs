@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use multiversion::multiversion;
 
-use super::{HostOp, Operand, Output, Share};
+use super::{HostOp, Operand, Output, Share, sine::sine};
 use crate::graph::{DType, DeviceTensor, Tensor};
 
 /// Taps of the filters.
@@ -149,57 +149,17 @@ fn snake(before: &[f32], a: &[f32], share: &[f32], here: &mut [f32]) {
     for c in 0..n {
         let (sum, step) = (here[c] + before[c], here[c] - before[c]);
         // The cosine of the sum by the sine of its half.
-        let (sine, _) = sine(0.5 * a[c] * sum);
-        let cosine = 1.0 - 2.0 * sine * sine;
-        let (_, sinc) = self::sine(a[c] * step);
+        let (half, _) = sine(0.5 * a[c] * sum);
+        let cosine = 1.0 - 2.0 * half * half;
+        let (_, sinc) = sine(a[c] * step);
         here[c] = 0.5 * sum + share[c] * (1.0 - cosine * sinc);
     }
-}
-
-/// sin x up to its sign, and sin x / x; within 3e-7 of the true values for |x| up to 1000.
-#[inline(always)]
-fn sine(x: f32) -> (f32, f32) {
-    // x = n π + r with |r| <= π / 2; adding 1.5 * 2^23 rounds to a whole number.
-    const ROUND: f32 = 12_582_912.0;
-    let n = (x * std::f32::consts::FRAC_1_PI + ROUND) - ROUND;
-    // π in three parts, the first two exact in products with small numbers.
-    let r = x - n * 3.140_625;
-    let r = r - n * 9.675_026e-4;
-    let r = r - n * 1.509_958e-7;
-    // The Taylor series of the sine; its next term is below 6e-8.
-    let s = r * r;
-    let p = -1.0 / 39_916_800.0;
-    let p = p * s + 1.0 / 362_880.0;
-    let p = p * s - 1.0 / 5040.0;
-    let p = p * s + 1.0 / 120.0;
-    let p = p * s - 1.0 / 6.0;
-    let ratio = 1.0 + s * p;
-    // The sign of an odd n.
-    let half = (0.5 * n + ROUND) - ROUND;
-    let odd = (n - 2.0 * half).abs();
-    let along = if n == 0.0 { 1.0 } else { r / x };
-    (r * ratio, (1.0 - 2.0 * odd) * ratio * along)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::graph::{BufferBuilder, Device, Graph};
-
-    #[test]
-    fn sines_are_exact_to_rounding() {
-        for i in -100_000..=100_000 {
-            let x = i as f32 * 0.01;
-            let (found, sinc) = sine(x);
-            let wanted = f64::from(x).sin();
-            assert!((f64::from(found).abs() - wanted.abs()).abs() < 3e-7, "{x}");
-            let wanted = if i == 0 { 1.0 } else { wanted / f64::from(x) };
-            assert!(
-                (f64::from(sinc) - wanted).abs() < 3e-7,
-                "{x}: {sinc} {wanted}"
-            );
-        }
-    }
 
     /// Straight from the definition, in f64.
     fn defined(x: &[f64], a: f64, b: f64, filter: &[f64; TAPS]) -> Vec<f64> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use multiversion::multiversion;
 
-use super::{HostOp, Operand, Output, Share};
+use super::{HostOp, Operand, Output, Share, sine::sin_squared};
 use crate::graph::{DType, Tensor};
 
 /// What is done to normalised values.
@@ -278,41 +278,10 @@ fn snake(span: &Span, line: &[Lanes; 3], a: &[Lanes; 2]) {
     });
 }
 
-/// sin² x, within 4e-7 of the true value for |x| up to 1000.
-#[inline(always)]
-fn sin_squared(x: f32) -> f32 {
-    // x = n π + r with |r| <= π / 2; adding 1.5 * 2^23 rounds to a whole number.
-    const ROUND: f32 = 12_582_912.0;
-    let n = (x * std::f32::consts::FRAC_1_PI + ROUND) - ROUND;
-    // π in three parts, the first two exact in products with small numbers.
-    let r = x - n * 3.140_625;
-    let r = r - n * 9.675_026e-4;
-    let r = r - n * 1.509_958e-7;
-    // The Taylor series of the sine; its next term is below 6e-8.
-    let s = r * r;
-    let p = -1.0 / 39_916_800.0;
-    let p = p * s + 1.0 / 362_880.0;
-    let p = p * s - 1.0 / 5040.0;
-    let p = p * s + 1.0 / 120.0;
-    let p = p * s - 1.0 / 6.0;
-    let sine = r + r * s * p;
-    sine * sine
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::graph::{Device, Graph};
-
-    #[test]
-    fn sin_squared_is_exact_to_rounding() {
-        for i in -100_000..100_000 {
-            let x = i as f32 * 0.01;
-            let wanted = f64::from(x).sin().powi(2);
-            let error = (f64::from(sin_squared(x)) - wanted).abs();
-            assert!(error < 4e-7, "{x}: {error:.1e}");
-        }
-    }
 
     /// Straight from the definition, in f64.
     fn defined(x: &[f32], channels: usize, [gain, bias, a]: [&[f32]; 3], which: usize) -> Vec<f32> {

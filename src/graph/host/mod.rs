@@ -19,6 +19,7 @@ mod product;
 mod residual;
 mod row_norm;
 mod short_conv;
+mod sine;
 mod toom_cook;
 mod unpack;
 mod vector;

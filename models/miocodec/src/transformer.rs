@@ -4,7 +4,7 @@
 
 use audiocpp::{
     graph::{Glu, Kernel, Scope, Tensor},
-    nn::{LayerNorm, Linear, Rotary, constant},
+    nn::{LayerNorm, Linear, constant},
     weights::{HostTensor, LoadError, Weights},
 };
 use half::f16;
@@ -60,11 +60,10 @@ impl Transformer {
         tap: Tap<'_, 'g>,
     ) -> Tensor<'g> {
         let (scope, time) = (x.scope(), x.dim(1));
-        let width = self.config.dim / self.config.heads;
-        let rotary = self
-            .config
-            .rope_theta
-            .map(|base| Rotary::new(scope, time, width, base));
+        let rotary = self.config.rope_theta.map(|base| {
+            let positions: Vec<i32> = (0..time as i32).collect();
+            (constant(scope, &[time], &positions), base as f32)
+        });
         let mask = self
             .config
             .window
@@ -116,7 +115,7 @@ impl Layer {
         let query_key_value =
             attention.get_with(&[3 * dim, dim], "wqkv", parts, move |[q, k, v]| {
                 let ordered = |w: HostTensor| match turned {
-                    true => Rotary::halves(&w, heads),
+                    true => halves(&w, heads),
                     false => w,
                 };
                 HostTensor::concat(&[ordered(q), ordered(k), v])
@@ -137,17 +136,37 @@ impl Layer {
         &self,
         x: Tensor<'g>,
         heads: usize,
-        rotary: Option<Rotary<'g>>,
+        rotary: Option<(Tensor<'g>, f32)>,
         mask: Option<Tensor<'g>>,
     ) -> Tensor<'g> {
         let width = x.dim(2) / heads;
         let [q, k, v] = self.query_key_value.parts(x).map(|y| y.split_last(heads));
-        let turn = |y| rotary.map_or(y, |rotary| rotary.turn(y));
+        let turn = |y: Tensor<'g>| match rotary {
+            Some((positions, base)) => {
+                let [_, time, heads, width] = y.dims();
+                let turned = y.reshape(&[time, heads, width]).rotary(positions, base);
+                turned.reshape(&[1, time, heads, width])
+            }
+            None => y,
+        };
         let kernel = Kernel::choose(x.scope().device());
         let scale = 1.0 / (width as f32).sqrt();
         let mixed = turn(q).attention(turn(k), v, mask, scale, kernel); // [1, time, dim]
         self.out.forward(mixed)
     }
+}
+
+/// The rows of a projection `[out, in]` to `heads` heads that pair neighbours for their rotary
+/// positions, in an order that pairs halves. Queries and keys in the same order have the same products
+/// as before.
+fn halves(weight: &HostTensor, heads: usize) -> HostTensor {
+    let [out, inputs] = weight.shape[..] else {
+        panic!("a projection is a matrix, not {:?}", weight.shape);
+    };
+    let width = out / heads.max(1);
+    let parts = [heads, width / 2, 2, inputs];
+    let split = weight.clone().reshape(&parts);
+    split.permute(&[0, 2, 1, 3]).reshape(&[out, inputs])
 }
 
 fn without_bias(weight: audiocpp::graph::DeviceTensor) -> Linear {
@@ -196,5 +215,17 @@ impl Norm {
         let y = x.norm(EPS) * part(1).scale_add(1.0, 1.0) + part(0);
         let gate = (all.dim(1) > 2 * dim).then(|| part(2));
         (y, gate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_become_halves() {
+        let weight = HostTensor::new(&[8, 1], (0..8).map(|i| i as f32).collect());
+        let order = halves(&weight, 2).data;
+        assert_eq!(order, [0.0, 2.0, 1.0, 3.0, 4.0, 6.0, 5.0, 7.0]);
     }
 }

@@ -20,15 +20,19 @@ use crate::{
     script::{self, Prompt},
 };
 
-/// What the family takes.
-pub(crate) const OPTIONS: &[OptionSpec] = &[
+/// The option of how many steps lead to a frame.
+pub(crate) const fn steps(default: &'static str) -> OptionSpec {
     OptionSpec {
         name: "steps",
         scope: Scope::Request,
         kind: OptionKind::Int { min: 1, max: 100 },
-        default: Some("10"),
+        default: Some(default),
         doc: "Steps from noise to each frame of speech.",
-    },
+    }
+}
+
+/// The option of classifier-free guidance.
+pub(crate) const fn guidance(default: &'static str, doc: &'static str) -> OptionSpec {
     OptionSpec {
         name: "guidance",
         scope: Scope::Request,
@@ -36,9 +40,18 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
             min: 1.0,
             max: 10.0,
         },
-        default: Some("1.3"),
-        doc: "How closely each frame follows the script and the voices; 1 is not at all more.",
-    },
+        default: Some(default),
+        doc,
+    }
+}
+
+/// What the family takes.
+pub(crate) const OPTIONS: &[OptionSpec] = &[
+    steps("10"),
+    guidance(
+        "1.3",
+        "How closely each frame follows the script and the voices; 1 is not at all more.",
+    ),
     OptionSpec {
         name: "max_seconds",
         scope: Scope::Request,

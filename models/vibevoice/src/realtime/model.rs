@@ -9,9 +9,9 @@ use std::{
 use audiocpp::{
     backend::FastPath,
     engine::{
-        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, OptionKind, OptionSpec,
-        Options, Result, RunContext, Scope, Session, Speech, Stage, Synthesize, SynthesizeRequest,
-        Task, VoiceInfo,
+        Error, Family, FamilyInfo, LoadOptions, Loaded, Model, ModelInfo, OptionSpec, Options,
+        Result, RunContext, Scope, Session, Speech, Stage, Synthesize, SynthesizeRequest, Task,
+        VoiceInfo,
     },
     graph::Device,
     sampling::TorchRandom,
@@ -29,28 +29,16 @@ use crate::{
     config::{RATE, RealtimeConfig},
     machine::Guidance,
     model::{fitting, precise, settings, tokenizer},
-    speech::{Output, Plan},
+    speech::{Output, Plan, guidance, steps},
 };
 
 /// What the family takes.
 const OPTIONS: &[OptionSpec] = &[
-    OptionSpec {
-        name: "steps",
-        scope: Scope::Request,
-        kind: OptionKind::Int { min: 1, max: 100 },
-        default: Some("5"),
-        doc: "Steps from noise to each frame of speech.",
-    },
-    OptionSpec {
-        name: "guidance",
-        scope: Scope::Request,
-        kind: OptionKind::Float {
-            min: 1.0,
-            max: 10.0,
-        },
-        default: Some("1.5"),
-        doc: "How closely each frame follows the text and the voice; 1 is not at all more.",
-    },
+    steps("5"),
+    guidance(
+        "1.5",
+        "How closely each frame follows the text and the voice; 1 is not at all more.",
+    ),
 ];
 
 /// Frames after each window of text.

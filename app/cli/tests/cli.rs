@@ -1,20 +1,14 @@
 //! Runs of the real program: usage, exit codes, hints, lists.
 
-use std::{
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+mod program;
+
+use std::{path::Path, process::Output};
+
+use program::command;
 
 fn cli(home: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_audiocpp_cli"))
-        .args(args)
-        .env("AUDIOCPP_HOME", home)
-        // Nothing here may reach the network.
-        .env("AUDIOCPP_OFFLINE", "1")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program starts")
+    let output = command(home).args(args).output();
+    output.expect("the program starts")
 }
 
 fn stderr(output: &Output) -> String {

@@ -1,9 +1,11 @@
 //! Runs of the real program on a small codec of formula weights: recordings to token files and back,
 //! and other voices.
 
+mod program;
+
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::Output,
 };
 
 use audiocpp::{
@@ -11,6 +13,7 @@ use audiocpp::{
     engine::Codes,
 };
 use audiocpp_testing::formula;
+use program::command;
 
 struct Place(tempfile::TempDir);
 
@@ -42,14 +45,10 @@ impl Place {
     }
 
     fn cli(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_audiocpp_cli"))
+        command(self.0.path())
             .args(args)
             .args(["--model", "model", "--device", "cpu", "--threads", "2"])
             .current_dir(self.0.path())
-            .env("AUDIOCPP_HOME", self.0.path())
-            .env("AUDIOCPP_OFFLINE", "1")
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
             .output()
             .expect("the program starts")
     }

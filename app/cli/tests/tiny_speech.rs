@@ -1,22 +1,15 @@
 //! The real program speaks with a tiny package of formula weights.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+mod program;
+
+use std::{fs, path::Path, process::Output};
 
 use audiocpp_testing::package;
+use program::command;
 
 fn cli(home: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_audiocpp_cli"))
-        .args(args)
-        .env("AUDIOCPP_HOME", home)
-        .env("AUDIOCPP_OFFLINE", "1")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program starts")
+    let output = command(home).args(args).output();
+    output.expect("the program starts")
 }
 
 /// A package of a model that always speaks, with one voice.
